@@ -1,0 +1,49 @@
+# Two commands matter to a newcomer: `make run` and `make test`. Each sets up what it needs.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+# One thread a process: two busy torch processes with spinning OpenMP threads are 85 times slower.
+export OMP_NUM_THREADS := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: run test check setup fmt lint types arch golden perf clean
+
+run: $(READY)
+	$(BIN)/recollect run
+
+test: $(READY) lint types arch
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+check: lint types arch
+	$(BIN)/python -m pytest -n 2 -q -m "not slow" tests/unit
+
+setup: $(READY)
+
+# torch first and alone: a later resolver step then finds it satisfied and looks no further.
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -c constraints.txt torch numpy
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+	touch $(READY)
+
+fmt: $(READY)
+	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+lint: $(READY)
+	$(BIN)/ruff format --check . && $(BIN)/ruff check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+arch: $(READY)
+	$(BIN)/lint-imports
+
+golden: $(READY)
+	$(BIN)/python -m tests.golden.rewrite
+
+perf: $(READY)
+	$(BIN)/python -m perf
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache build dist

@@ -1,0 +1,1 @@
+"""Task-free online continual learning for PyTorch."""

@@ -1,0 +1,5 @@
+"""The `recollect` command: one file a subcommand."""
+
+
+def main() -> None:
+    """Run the command."""

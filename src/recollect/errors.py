@@ -1,0 +1,29 @@
+"""Errors a caller would want to catch by name. Bad arguments raise ValueError or TypeError."""
+
+
+class RecollectError(Exception):
+    """Base of every error that is ours."""
+
+
+class UnsupportedModuleError(RecollectError):
+    """Per-example gradients of a layer cannot be measured exactly; the message says what to do."""
+
+
+class NonFiniteError(RecollectError, ValueError):
+    """An input, loss or gradient is NaN or infinite. Nothing was learnt and nothing was stored."""
+
+
+class CheckpointError(RecollectError):
+    """A checkpoint is truncated, altered, foreign or made by another kind of learner."""
+
+
+class DataError(RecollectError):
+    """A data set is missing, damaged or not what it says; the message says what to do next."""
+
+
+class StreamError(RecollectError):
+    """A stream was used in a way a single pass does not allow."""
+
+
+class MissingExtraError(RecollectError, ImportError):
+    """An optional dependency is not installed; the message gives the exact `pip install`."""

@@ -13,5 +13,5 @@ def seeded(build: Callable[[], nn.Module], seed: int) -> nn.Module:
     only way to the usual initialisation that leaves the caller's randomness as it was.
     """
     with torch.random.fork_rng(devices=[]):
-        torch.random.default_generator.manual_seed(seed)
+        torch.manual_seed(seed)
         return build()

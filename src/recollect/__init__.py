@@ -1,1 +1,7 @@
 """Task-free online continual learning for PyTorch."""
+
+from recollect.learner import Learner, StepReport
+from recollect.memory import Memory
+from recollect.methods import METHODS, method, methods
+
+__all__ = ["METHODS", "Learner", "Memory", "StepReport", "method", "methods"]

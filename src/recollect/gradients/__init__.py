@@ -1,0 +1,17 @@
+"""MEASURE: inner products and weighted sums of many gradients from one backward pass."""
+
+from recollect.gradients.engine import GradientEngine, Tape
+from recollect.gradients.groups import Groups
+from recollect.gradients.measurement import Measurement
+from recollect.gradients.normalization import mixes_examples
+from recollect.gradients.one_by_one import gram_of, one_by_one
+
+__all__ = [
+    "GradientEngine",
+    "Groups",
+    "Measurement",
+    "Tape",
+    "gram_of",
+    "mixes_examples",
+    "one_by_one",
+]

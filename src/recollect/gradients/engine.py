@@ -1,0 +1,401 @@
+"""Measure the gradients of many examples in one backward pass.
+
+A layer's input and the gradient at its output determine every example's parameter gradient there.
+The engine records both (forward hooks, and one `autograd.grad` with respect to layer outputs, which
+never computes a weight gradient) and hands them to a formula per kind of layer.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+
+from recollect.errors import UnsupportedModuleError
+from recollect.gradients.direct import direct_share, has_formula
+from recollect.gradients.fallback import ModuleCall, fallback_share, tensors_in
+from recollect.gradients.groups import Groups
+from recollect.gradients.layout import Layout, possible_layouts, reaches_only
+from recollect.gradients.measurement import Measurement
+from recollect.gradients.normalization import mixes_examples
+from recollect.gradients.share import Share, add_up
+
+_LIMIT_BYTES = 64 * 2**20
+
+
+@dataclass
+class Call:
+    """One call of one module during a recorded pass."""
+
+    path: str
+    module: nn.Module
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
+    edges: list[GradientEdge]
+    differentiable: list[int]  # which of the returned tensors the edges belong to
+    shapes: list[torch.Size]
+    outputs: list[Tensor] | None  # values, kept while a plan is being made
+    versions: list[int]
+    layout: Layout = "first"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A module and the parameters whose gradients are taken there."""
+
+    path: str
+    parameters: Mapping[str, str]  # local name -> name in the model
+    direct: bool
+
+
+class GradientEngine:
+    """Per-example gradients of a model's parameters, never written out unless that is cheaper.
+
+    The first pass makes a plan and checks it: the shares must add up to autograd's own gradient,
+    and the loss of one example must not reach others (except through BatchNorm, note P8).
+
+    Args:
+        model: Any module whose examples stand in the first dimension of its inputs.
+        parameters: The parameters to differentiate, by their name in `model`.
+        limit_bytes: Largest temporary the engine may hold for one layer.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        parameters: Mapping[str, nn.Parameter],
+        *,
+        limit_bytes: int = _LIMIT_BYTES,
+    ) -> None:
+        self.model = model
+        self.parameters = dict(parameters)
+        self.limit_bytes = limit_bytes
+        self._modules = dict(model.named_modules())
+        self._owned = _owned_parameters(self._modules, self.parameters)
+        self._units: list[Unit] | None = None
+        self._layouts: dict[str, list[Layout]] = {}
+
+    @contextmanager
+    def record(self) -> Iterator["Tape"]:
+        """Record every call of a layer with parameters inside the `with` block."""
+        tape = Tape(self, planning=self._units is None)
+        handles = [
+            module.register_forward_hook(partial(tape.keep, path), with_kwargs=True)
+            for path, module in self._watched()
+        ]
+        try:
+            yield tape
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _watched(self) -> list[tuple[str, nn.Module]]:
+        if self._units is None:  # any ancestor may turn out to be where a parameter is used
+            return [
+                (path, module)
+                for path, module in self._modules.items()
+                if any(_inside(owner, path) for owner in self._owned)
+            ]
+        paths = dict.fromkeys([*self._owned, *(unit.path for unit in self._units)])
+        return [(path, self._modules[path]) for path in paths]
+
+    # --- measuring --------------------------------------------------------------------------------
+
+    def measure(
+        self,
+        calls: Sequence[Call],
+        losses: Float[Tensor, " examples"],
+        coefficients: Float[Tensor, " examples"],
+        groups: Groups,
+        scales: Float[Tensor, " groups"],
+    ) -> Measurement:
+        """Run the backward pass of `coefficients . losses` and collect every layer's share."""
+        objective = losses @ coefficients
+        if self._units is None:
+            return self._plan(calls, losses, objective, groups, scales)
+        for call in calls:
+            self._set_layout(call, groups.num_examples)
+        used = [call for call in calls if any(unit.path == call.path for unit in self._units)]
+        return self._measured(self._units, used, objective, groups, scales)
+
+    def _measured(
+        self,
+        units: Sequence[Unit],
+        calls: Sequence[Call],
+        objective: Tensor,
+        groups: Groups,
+        scales: Tensor,
+        *,
+        keep_graph: bool = False,
+    ) -> Measurement:
+        edges = [edge for call in calls for edge in call.edges]
+        found = iter(
+            torch.autograd.grad(objective, edges, retain_graph=keep_graph, allow_unused=True)
+        )
+        by_path: dict[str, list[Unit]] = {}
+        for unit in units:
+            by_path.setdefault(unit.path, []).append(unit)
+        shares: list[Share] = []
+        with torch.no_grad():
+            for call in calls:
+                cotangents = [next(found) for _ in call.edges]
+                if all(cotangent is None for cotangent in cotangents):
+                    continue
+                shares += [
+                    self._share(unit, call, cotangents, groups) for unit in by_path[call.path]
+                ]
+        return Measurement(_one_share_a_parameter(shares), groups, scales)
+
+    def _share(
+        self, unit: Unit, call: Call, cotangents: Sequence[Tensor | None], groups: Groups
+    ) -> Share:
+        given = tensors_in((call.args, call.kwargs))
+        if [tensor._version for tensor in given] != call.versions:
+            raise UnsupportedModuleError(
+                f"the input of layer `{call.path}` was changed in place after the layer used it; "
+                "replace the in-place operation behind it."
+            )
+        if unit.direct:
+            (cotangent,) = cotangents
+            assert cotangent is not None
+            return direct_share(
+                call.module,
+                unit.parameters,
+                given[0],
+                cotangent,
+                layout=call.layout,
+                groups=groups,
+                limit_bytes=self.limit_bytes,
+            )
+        zeroed = [
+            given[0].new_zeros(shape) if cotangent is None else cotangent
+            for shape, cotangent in zip(call.shapes, cotangents, strict=True)
+        ]
+        again = ModuleCall(
+            call.path,
+            call.module,
+            (call.args, call.kwargs),
+            unit.parameters,
+            call.differentiable,
+            call.outputs,
+        )
+        return fallback_share(again, zeroed, layout=call.layout, groups=groups)
+
+    def _set_layout(self, call: Call, num_examples: int) -> None:
+        known = self._layouts.get(call.path)
+        possible = possible_layouts(call.shapes[0], num_examples)
+        if known is not None and known[0] in possible:
+            call.layout = known[0]
+        elif possible:
+            call.layout = possible[0]
+        else:
+            raise _no_place_for_examples(call, num_examples)
+
+    # --- the first pass: who is measured where, checked -------------------------------------------
+
+    def _plan(
+        self,
+        calls: Sequence[Call],
+        losses: Tensor,
+        objective: Tensor,
+        groups: Groups,
+        scales: Tensor,
+    ) -> Measurement:
+        expected = dict(
+            zip(
+                self.parameters,
+                torch.autograd.grad(
+                    objective, list(self.parameters.values()), retain_graph=True, allow_unused=True
+                ),
+                strict=True,
+            )
+        )
+        called = {call.path for call in calls}
+        places = self._starting_places(called, {n for n, g in expected.items() if g is not None})
+        while True:
+            units = self._units_at(places)
+            used = [call for call in calls if any(unit.path == call.path for unit in units)]
+            self._find_layouts(used, losses)
+            measured = self._measured(units, used, objective, groups, scales, keep_graph=True)
+            total = measured.combine(1 / scales)
+            wrong = [
+                name
+                for name, gradient in expected.items()
+                if gradient is not None and not _close(total.get(name), gradient)
+            ]
+            if not wrong:
+                break
+            for name in wrong:  # used outside its owner's forward: look from one level further out
+                places[name] = [_ancestor_called(places[name][0], called, name)]
+        if groups.num_examples > 1:  # a single example shows nothing about independence
+            self._units = units
+            for call in used:
+                self._layouts.setdefault(call.path, []).append(call.layout)
+        return measured
+
+    def _starting_places(self, called: set[str], wanted: set[str]) -> dict[str, list[str]]:
+        places: dict[str, list[str]] = {}
+        for path, owned in self._owned.items():
+            for name in owned.values():
+                if name in wanted:
+                    place = path if path in called else _ancestor_called(path, called, name)
+                    places.setdefault(name, []).append(place)
+        return places
+
+    def _units_at(self, places: Mapping[str, Sequence[str]]) -> list[Unit]:
+        members: dict[tuple[str, bool], dict[str, str]] = {}
+        for name, paths in places.items():
+            for path in dict.fromkeys(paths):
+                own = {full: local for local, full in self._owned.get(path, {}).items()}
+                direct = name in own and has_formula(self._modules[path])
+                local = own[name] if name in own else _name_inside(name, path)
+                members.setdefault((path, direct), {})[local] = name
+        return [Unit(path, parameters, direct) for (path, direct), parameters in members.items()]
+
+    def _find_layouts(self, calls: Sequence[Call], losses: Tensor) -> None:
+        count = len(losses)
+        apart = count > 1 and not mixes_examples(self.model)
+        edges = [edge for call in calls for edge in call.edges]
+        alone = iter(
+            torch.autograd.grad(losses[0], edges, retain_graph=True, allow_unused=True)
+            if apart
+            else [None] * len(edges)
+        )
+        for call in calls:
+            cotangents = [next(alone) for _ in call.edges]
+            layouts = possible_layouts(call.shapes[0], count)
+            if cotangents[0] is not None:
+                layouts = [
+                    layout for layout in layouts if reaches_only(cotangents[0], 0, layout, count)
+                ]
+            if not layouts:
+                raise _no_place_for_examples(call, count)
+            call.layout = layouts[0]
+
+
+class Tape:
+    """What a recorded forward pass left behind."""
+
+    def __init__(self, engine: GradientEngine, *, planning: bool) -> None:
+        self._engine = engine
+        self._planning = planning
+        self._calls: list[Call] = []
+
+    def keep(
+        self,
+        path: str,
+        module: nn.Module,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        output: Any,
+    ) -> None:
+        """Forward hook: remember inputs and the place of the outputs in the autograd graph."""
+        # An edge, not the tensor: a later in-place operation gives the tensor another history.
+        returned = [output] if isinstance(output, Tensor) else tensors_in(output)
+        differentiable = [i for i, result in enumerate(returned) if result.requires_grad]
+        if not differentiable:
+            return
+        results = [returned[i] for i in differentiable]
+        self._calls.append(
+            Call(
+                path,
+                module,
+                args,
+                kwargs,
+                edges=[get_gradient_edge(result) for result in results],
+                differentiable=differentiable,
+                shapes=[result.shape for result in results],
+                outputs=[result.detach().clone() for result in results] if self._planning else None,
+                versions=[tensor._version for tensor in tensors_in((args, kwargs))],
+            )
+        )
+
+    def measure(
+        self,
+        losses: Float[Tensor, " examples"],
+        coefficients: Float[Tensor, " examples"],
+        groups: Groups,
+        scales: Float[Tensor, " groups"],
+    ) -> Measurement:
+        """Measure the gradients of `groups` from the losses this pass led to.
+
+        Args:
+            losses: One loss an example.
+            coefficients: The objective whose backward pass is run is `coefficients . losses`.
+            groups: Which examples belong together; a group's share is the sum over its examples.
+            scales: Factor that turns a group's share into the gradient that is meant.
+        """
+        calls, self._calls = self._calls, []
+        return self._engine.measure(calls, losses, coefficients, groups, scales)
+
+
+def _owned_parameters(
+    modules: Mapping[str, nn.Module], parameters: Mapping[str, nn.Parameter]
+) -> dict[str, dict[str, str]]:
+    """Map each module's path to its own parameters: local name -> name in the model."""
+    names = {id(parameter): name for name, parameter in parameters.items()}
+    owned: dict[str, dict[str, str]] = {}
+    for path, module in modules.items():
+        for local, parameter in module.named_parameters(recurse=False):
+            if id(parameter) in names:
+                owned.setdefault(path, {})[local] = names[id(parameter)]
+    return owned
+
+
+def _one_share_a_parameter(shares: Sequence[Share]) -> list[Share]:
+    """Merge shares that speak for the same parameter: a module used twice, or tied weights."""
+    merged: list[list[Share]] = []
+    for share in shares:
+        together = [group for group in merged if _overlap(group, share)]
+        merged = [group for group in merged if group not in together]
+        merged.append([*(member for group in together for member in group), share])
+    return [group[0] if len(group) == 1 else add_up(group) for group in merged]
+
+
+def _overlap(group: Sequence[Share], share: Share) -> bool:
+    return any(not set(member.parameters).isdisjoint(share.parameters) for member in group)
+
+
+def _inside(path: str, ancestor: str) -> bool:
+    return ancestor == "" or path == ancestor or path.startswith(ancestor + ".")
+
+
+def _name_inside(name: str, path: str) -> str:
+    return name if path == "" else name.removeprefix(path + ".")
+
+
+def _ancestor_called(path: str, called: set[str], name: str) -> str:
+    while path:
+        path = path.rpartition(".")[0]
+        if path in called:
+            return path
+    raise UnsupportedModuleError(
+        f"the gradient of parameter `{name}` could not be split by example: the shares found do "
+        "not add up to autograd's gradient, even over the whole model. Use `GradientSum`, which "
+        "needs no per-example gradients, or freeze the parameter."
+    )
+
+
+def _no_place_for_examples(call: Call, num_examples: int) -> UnsupportedModuleError:
+    shapes = " and ".join(str(tuple(shape)) for shape in call.shapes)
+    return UnsupportedModuleError(
+        f"layer `{call.path}` ({type(call.module).__name__}) returns {shapes} for {num_examples} "
+        "examples, and the loss of one example reaches several rows of it: examples mix before or "
+        "in this layer, so the gradient of one example is not defined. Keep examples apart in the "
+        "first dimension, or use `GradientSum`, which needs no per-example gradients."
+    )
+
+
+def _close(found: Tensor | None, expected: Tensor) -> bool:
+    if found is None:
+        return not bool(expected.any())
+    if not bool(torch.isfinite(expected).all()):
+        return True  # the learner refuses non-finite gradients with its own message
+    tolerance = 10 * torch.finfo(expected.dtype).eps ** 0.5
+    distance = torch.linalg.vector_norm(found - expected)
+    return bool(distance <= tolerance * (torch.linalg.vector_norm(expected) + tolerance))

@@ -1,0 +1,150 @@
+"""Linear layers: the gradient of example i is d_i^T a_i, and need not be written out."""
+
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from typing_extensions import override
+
+from recollect.gradients.groups import Groups
+from recollect.gradients.share import Share, add_row_products, combine_rows
+
+
+@final
+class LinearShare(Share):
+    """Share of z = a W^T + b, from its inputs a and the gradient d at its outputs.
+
+    With one position an example, <g_i, g_j> = (a_i . a_j + 1)(d_i . d_j), the 1 for the bias. With
+    many positions (sequences) the small weight gradients are cheaper to write out.
+
+    Args:
+        activations: a, batch first, positions second.
+        cotangents: d, likewise.
+        weight: Name of the weight, None if it is frozen.
+        bias: Name of the bias, None if it is frozen or absent.
+        groups: Which examples belong together.
+        limit_bytes: Rows larger than this are never held whole.
+    """
+
+    def __init__(
+        self,
+        activations: Float[Tensor, "examples positions inputs"],
+        cotangents: Float[Tensor, "examples positions outputs"],
+        *,
+        weight: str | None,
+        bias: str | None,
+        groups: Groups,
+        limit_bytes: int,
+    ) -> None:
+        self.groups = groups
+        self.parameters = tuple(name for name in (weight, bias) if name is not None)
+        self._activations, self._cotangents = activations, cotangents
+        self._weight, self._bias = weight, bias
+        self._limit_bytes = limit_bytes
+        self._weight_rows: Tensor | None = None
+
+    @override
+    def add_gram(self, by_example: Tensor, by_group: Tensor) -> None:
+        if self._products_are_cheaper():
+            self._add_products(by_example)
+            return
+        if self._bias is not None:
+            add_row_products(by_group, self._bias_rows())
+        if self._weight is not None:
+            self._add_weight_rows(by_group)
+
+    @override
+    def combine(self, weights: Float[Tensor, " groups"]) -> dict[str, Tensor]:
+        combined: dict[str, Tensor] = {}
+        by_example = self.groups.spread(weights)
+        if self._weight is not None:
+            if self._weight_rows is not None:
+                combined[self._weight] = combine_rows(weights, self._weight_rows)
+            else:
+                scaled = (self._cotangents * by_example[:, None, None]).flatten(0, 1)
+                combined[self._weight] = scaled.T @ self._activations.flatten(0, 1)
+        if self._bias is not None:
+            combined[self._bias] = by_example @ self._cotangents.sum(1)
+        return combined
+
+    @override
+    def rows(self) -> dict[str, Tensor]:
+        written: dict[str, Tensor] = {}
+        if self._weight is not None:
+            written[self._weight] = self._rows_of(self._cotangents)
+        if self._bias is not None:
+            written[self._bias] = self._bias_rows()
+        return written
+
+    @override
+    def join(self, other: Share) -> Share:
+        # Sequences of different lengths cannot be laid side by side: those are written out.
+        if isinstance(other, LinearShare) and self._positions == other._positions:
+            return LinearShare(
+                torch.cat((self._activations, other._activations)),
+                torch.cat((self._cotangents, other._cotangents)),
+                weight=self._weight,
+                bias=self._bias,
+                groups=self.groups + other.groups,
+                limit_bytes=self._limit_bytes,
+            )
+        return super().join(other)
+
+    @property
+    def _positions(self) -> int:
+        return self._activations.shape[1]
+
+    def _products_are_cheaper(self) -> bool:
+        (examples, positions, fan_in), fan_out = self._activations.shape, self._cotangents.shape[2]
+        products = (examples * positions) ** 2 * (fan_in + fan_out)
+        rows = (examples * positions + len(self.groups) ** 2) * fan_in * fan_out
+        fits = (examples * positions) ** 2 * self._activations.element_size() <= self._limit_bytes
+        return products <= rows and fits
+
+    def _add_products(self, by_example: Tensor) -> None:
+        flat = self._cotangents.flatten(0, 1)
+        outer = flat @ flat.T
+        if self._weight is None:
+            products = outer
+        else:
+            flat = self._activations.flatten(0, 1)
+            inner = flat @ flat.T
+            if self._bias is not None:
+                inner += 1
+            if self._positions == 1:
+                by_example.addcmul_(inner, outer)
+                return
+            products = inner.mul_(outer)
+        by_example += _sum_positions(products, self._positions)
+
+    def _bias_rows(self) -> Tensor:
+        return self.groups.sum(self._cotangents.sum(1))
+
+    def _add_weight_rows(self, by_group: Tensor) -> None:
+        fan_in, fan_out = self._activations.shape[2], self._cotangents.shape[2]
+        row_bytes = len(self.groups) * fan_in * self._activations.element_size()
+        width = max(1, self._limit_bytes // row_bytes)
+        if width >= fan_out:
+            self._weight_rows = self._rows_of(self._cotangents)
+            add_row_products(by_group, self._weight_rows)
+            return
+        for chunk in torch.split(self._cotangents, width, dim=2):
+            add_row_products(by_group, self._rows_of(chunk))
+
+    def _rows_of(self, cotangents: Tensor) -> Float[Tensor, "groups outputs inputs"]:
+        parts = []
+        for run in self.groups.runs():
+            d = cotangents[run.start : run.stop].reshape(run.count, -1, cotangents.shape[2])
+            a = self._activations[run.start : run.stop].reshape(run.count, -1, self._fan_in)
+            parts.append(torch.bmm(d.transpose(1, 2), a))
+        return torch.cat(parts)
+
+    @property
+    def _fan_in(self) -> int:
+        return self._activations.shape[2]
+
+
+def _sum_positions(products: Tensor, positions: int) -> Float[Tensor, "examples examples"]:
+    examples = products.shape[0] // positions
+    return products.reshape(examples, positions, examples, positions).sum((1, 3))

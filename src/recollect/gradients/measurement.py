@@ -1,0 +1,78 @@
+"""Several gradients at once: their inner products, and any weighted sum of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from recollect.gradients.groups import Groups
+from recollect.gradients.share import ExplicitShare, Share
+
+
+class Measurement:
+    """The gradients of the groups of a batch, known by their shares at every layer.
+
+    Args:
+        shares: One a layer, each parameter in one share only.
+        groups: Which examples belong together.
+        scales: Factor by which each group's summed share becomes the gradient that is meant.
+    """
+
+    def __init__(
+        self, shares: Sequence[Share], groups: Groups, scales: Float[Tensor, " groups"]
+    ) -> None:
+        self.groups = groups
+        self.scales = scales
+        self._shares = {share.parameters: share for share in shares}
+
+    @classmethod
+    def of_rows(cls, rows: Mapping[str, Float[Tensor, "groups ..."]], groups: Groups) -> Self:
+        """Take gradients that are written out."""
+        share = ExplicitShare(rows, groups)
+        return cls([share], groups, next(iter(rows.values())).new_ones(len(groups)))
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def gram(self) -> Float[Tensor, "groups groups"]:
+        """Inner products of all pairs of gradients."""
+        by_example = self.scales.new_zeros(self.groups.num_examples, self.groups.num_examples)
+        by_group = self.scales.new_zeros(len(self), len(self))
+        for share in self._shares.values():
+            share.add_gram(by_example, by_group)
+        if len(self) != self.groups.num_examples:
+            members = self.groups.membership(by_example)
+            by_example = members @ by_example @ members.T
+        return (by_group + by_example) * torch.outer(self.scales, self.scales)
+
+    def combine(self, weights: Float[Tensor, " groups"]) -> dict[str, Tensor]:
+        """Weighted sum of the gradients, by name; parameters without gradient are absent."""
+        scaled = weights * self.scales
+        return {
+            name: gradient
+            for share in self._shares.values()
+            for name, gradient in share.combine(scaled).items()
+        }
+
+    def join(self, other: "Measurement") -> "Measurement":
+        """Put the gradients of `other` (a later pass of the same model) behind these."""
+        shares = []
+        for names in {**self._shares, **other._shares}:
+            mine, theirs = self._shares.get(names), other._shares.get(names)
+            if mine is None:
+                assert theirs is not None
+                mine = _absent(theirs, self.groups)
+            shares.append(mine.join(theirs if theirs is not None else _absent(mine, other.groups)))
+        return Measurement(
+            shares, self.groups + other.groups, torch.cat((self.scales, other.scales))
+        )
+
+
+def _absent(like: Share, groups: Groups) -> ExplicitShare:
+    """Zero gradients, for a layer that one of two passes did not use."""
+    rows = {
+        name: found.new_zeros(len(groups), *found.shape[1:]) for name, found in like.rows().items()
+    }
+    return ExplicitShare(rows, groups)

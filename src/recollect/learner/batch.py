@@ -1,0 +1,37 @@
+"""Examples on their way through a step."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from recollect import nested
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Inputs in stored form and their labels."""
+
+    inputs: object
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, indices: Int64[Tensor, " taken"]) -> "Batch":
+        """Return the examples at `indices`."""
+        if len(indices) == len(self):  # ascending and distinct: everybody, in order
+            return self
+
+        def chosen(leaf: Tensor) -> Tensor:
+            return leaf.index_select(0, indices.to(leaf.device))
+
+        return Batch(nested.map_leaves(chosen, self.inputs), chosen(self.labels))
+
+    def followed_by(self, other: "Batch") -> "Batch":
+        """Put `other` behind, on this batch's devices."""
+        pairs = zip(nested.leaves(self.inputs), nested.leaves(other.inputs), strict=True)
+        joined = [torch.cat((mine, theirs.to(mine.device))) for mine, theirs in pairs]
+        labels = torch.cat((self.labels, other.labels.to(self.labels.device)))
+        return Batch(nested.replace_leaves(self.inputs, joined), labels)

@@ -1,0 +1,162 @@
+"""Refuse what cannot be learnt from, before anything changes."""
+
+from collections.abc import Mapping
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from recollect import nested
+from recollect.errors import NonFiniteError
+from recollect.learner.batch import Batch
+from recollect.rules import Rule
+
+
+def checked_batch(inputs: object, labels: object, *, classes: str | None) -> Batch:
+    """Check one incoming batch on its own.
+
+    Args:
+        inputs: As given by the caller.
+        labels: Likewise.
+        classes: Who needs labels to be classes, None if nobody does.
+    """
+    if not isinstance(labels, Tensor):
+        raise TypeError(f"`labels` is a {type(labels).__name__}; pass a tensor.")
+    tensors = nested.leaves(inputs)
+    if not tensors:
+        raise ValueError("`inputs` holds no tensor; pass at least one.")
+    for tensor in tensors:
+        if tensor.ndim == 0:
+            raise ValueError("`inputs` has no dimension for examples; add one in front.")
+        if labels.ndim == 0 or len(tensor) != len(labels):
+            count = "no" if labels.ndim == 0 else len(labels)
+            raise ValueError(
+                f"`labels` has {count} entries for {len(tensor)} `inputs`; pass one label per "
+                "example."
+            )
+        check_finite("inputs", tensor)
+    if len(labels) == 0:
+        raise ValueError("`inputs` is an empty batch; pass at least one example.")
+    check_finite("labels", labels)
+    if classes is not None:
+        _check_classes(labels, classes)
+    return Batch(inputs, labels)
+
+
+def check_finite(name: str, tensor: Tensor) -> None:
+    """Refuse NaN and infinity."""
+    if not tensor.is_floating_point():
+        return
+    # One sum is much cheaper than a mask; only a suspicious one (it may overflow) is looked at.
+    if bool(torch.isfinite(tensor.sum())) or bool(torch.isfinite(tensor).all()):
+        return
+    bad = int((~torch.isfinite(tensor)).sum())
+    raise NonFiniteError(
+        f"`{name}` holds {bad} NaN or infinite values out of {tensor.numel()}; clean them before "
+        "`observe`. Nothing was learnt or stored."
+    )
+
+
+def _check_classes(labels: Tensor, who: str) -> None:
+    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
+        raise TypeError(
+            f"`labels` has dtype {labels.dtype}, but {who} needs classes; pass whole numbers "
+            "(torch.int64), or a `loss` and parts that take real targets."
+        )
+    if labels.ndim != 1:
+        raise ValueError(
+            f"`labels` has shape {tuple(labels.shape)}, but {who} needs one class per example; "
+            "pass a vector."
+        )
+    if int(labels.min()) < 0:
+        raise ValueError(f"`labels` holds {int(labels.min())}; classes count from 0.")
+
+
+def check_logits(outputs: object, labels: Tensor) -> Float[Tensor, "examples classes"]:
+    """Refuse model outputs that cannot be logits for `labels`."""
+    expected = "a (examples, classes) tensor of logits"
+    if not isinstance(outputs, Tensor):
+        raise TypeError(
+            f"the model returned a {type(outputs).__name__}; return {expected}, for instance by "
+            "wrapping the model."
+        )
+    if outputs.ndim != 2 or not outputs.is_floating_point():
+        raise ValueError(
+            f"the model returned shape {tuple(outputs.shape)} and dtype {outputs.dtype}; "
+            f"return {expected}."
+        )
+    if len(outputs) != len(labels):
+        raise ValueError(
+            f"the model returned {len(outputs)} rows for {len(labels)} examples; return {expected}."
+        )
+    if outputs.shape[1] < 2:
+        raise ValueError(f"the model returned {outputs.shape[1]} class; return {expected}, two up.")
+    largest = int(labels.max())
+    if largest >= outputs.shape[1]:
+        raise ValueError(
+            f"`labels` holds {largest}, but the model has {outputs.shape[1]} outputs; labels run "
+            f"from 0 to {outputs.shape[1] - 1}. Widen the last layer or renumber the classes."
+        )
+    return outputs
+
+
+def check_not_probabilities(outputs: Float[Tensor, "examples classes"]) -> None:
+    """Refuse outputs that have been through a softmax: cross entropy applies its own."""
+    sums_to_one = (outputs.sum(1) - 1).abs().max() < 1e-4
+    if bool(sums_to_one) and bool(outputs.min() >= 0) and bool(outputs.max() <= 1):
+        raise ValueError(
+            "the model's outputs are probabilities (each row sums to 1); return logits: drop the "
+            "softmax at its end."
+        )
+
+
+def checked_losses(losses: object, count: int) -> Float[Tensor, " examples"]:
+    """Refuse a loss function that does not give one finite loss an example."""
+    if not isinstance(losses, Tensor) or losses.shape != (count,):
+        shape = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__
+        raise ValueError(
+            f"`loss` returned {shape} for {count} examples; return one loss per example "
+            "(reduction='none', averaged over everything but examples)."
+        )
+    if not bool(torch.isfinite(losses.detach().sum())):
+        raise NonFiniteError(
+            f"{int((~torch.isfinite(losses)).sum())} of {count} losses are NaN or infinite; lower "
+            "the learning rate or look at the inputs. Nothing was learnt or stored."
+        )
+    return losses
+
+
+def check_gram(gram: Float[Tensor, "gradients gradients"]) -> Float[Tensor, "gradients gradients"]:
+    """Refuse inner products that are NaN or infinite."""
+    if not bool(torch.isfinite(gram.sum())):
+        raise NonFiniteError(
+            "an inner product of gradients is NaN or infinite though the losses are not; look for "
+            "a division, logarithm or root of zero. Nothing was learnt or stored."
+        )
+    return gram
+
+
+def checked_weights(weights: object, gram: Tensor, rule: Rule) -> Float[Tensor, " gradients"]:
+    """Refuse a rule's answer that is not one finite weight per gradient."""
+    if not isinstance(weights, Tensor) or weights.shape != gram.shape[:1]:
+        shape = tuple(weights.shape) if isinstance(weights, Tensor) else type(weights).__name__
+        raise ValueError(
+            f"{type(rule).__name__} returned {shape} for {len(gram)} gradients; return one weight "
+            "per gradient."
+        )
+    if not bool(torch.isfinite(weights.sum())):
+        raise NonFiniteError(f"{type(rule).__name__} returned NaN or infinite weights.")
+    return weights.to(gram)
+
+
+def check_gradients(gradients: Mapping[str, Tensor]) -> None:
+    """Refuse a gradient with NaN or infinity in it, naming the parameter."""
+    total = torch.stack([gradient.sum() for gradient in gradients.values()]).sum()
+    if bool(torch.isfinite(total)):
+        return
+    for name, gradient in gradients.items():
+        if not bool(torch.isfinite(gradient).all()):
+            raise NonFiniteError(
+                f"the gradient of `{name}` is NaN or infinite though the loss is not; look for a "
+                "division, logarithm or root of zero. Nothing was learnt or stored."
+            )

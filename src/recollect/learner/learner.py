@@ -1,0 +1,305 @@
+"""The learner: one batch in, one step done."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor, nn
+
+from recollect.checkpoint import read_checkpoint, write_checkpoint
+from recollect.gradients import Measurement
+from recollect.learner.batch import Batch
+from recollect.learner.checks import check_gradients, check_gram, checked_batch, checked_weights
+from recollect.learner.margin_watch import MarginWatch
+from recollect.learner.network import Loss, Network, Transform
+from recollect.learner.passes import Found, IncomingPass, Passes, check_passes, find_gradients
+from recollect.learner.placing import Written, written_slots
+from recollect.learner.randomness import derived_generator, drawing_from
+from recollect.learner.report import StepReport, Update
+from recollect.learner.scoring import NewcomerEvidence, VirtualStepProbe
+from recollect.learner.snapshot import Snapshot
+from recollect.learner.state import learner_checkpoint, restore_learner
+from recollect.memory import Memory
+from recollect.retrieval import Retrieval, Uniform
+from recollect.rules import GradientSum, Rule
+from recollect.storage import Reservoir, Storage
+
+_NO_SLOTS: Final = torch.empty(0, dtype=torch.int64)
+
+
+class Learner:
+    """Learn from a stream of `(inputs, labels)` that comes once, and do not forget.
+
+    One `observe` is: the batch arrives, retrieval picks slots to replay, their gradients are
+    measured, the rule weighs them, the optimizer steps, storage places newcomers in memory. It
+    happens whole or not at all: a call that raises leaves model, optimizer, memory and randomness
+    as they were, to the bit.
+
+    Args:
+        model: Any module that maps inputs to logits (or to whatever `loss` takes). It is trained in
+            the mode it is in; keep it in `train()`.
+        optimizer: Any `torch.optim` optimizer over the model's parameters. Parameters it does not
+            hold are treated as frozen.
+        memory: Where examples are kept. None learns from the incoming batch alone (VAN).
+        storage: Which slot a newcomer takes. Default `Reservoir()`.
+        retrieval: Which slots are replayed. Default `Uniform(replay=10)`.
+        rule: How gradients become one update. Default `GradientSum()`.
+        loss: `loss(outputs, labels)` with one value an example. Default cross entropy on logits.
+        transform: Stored form to model input, on the model's device; for instance uint8 images to
+            floats. The memory keeps what arrived.
+        iterations: Updates per incoming batch, each with slots of its own.
+        passes: How examples go through the network, which matters under BatchNorm (note P12):
+            `"joint"`, incoming and replayed in one pass; `"separate"`, one after the other, as the
+            paper's lineage does; `"grouped"`, one pass for the incoming batch and one for each of
+            the rule's `groups`.
+        seed: All of the learner's randomness follows from it.
+
+    Example:
+        >>> from recollect.models import mlp, seeded
+        >>> model = seeded(lambda: mlp(4, 2), 0)
+        >>> learner = Learner(model, torch.optim.SGD(model.parameters(), lr=0.1), memory=Memory(8))
+        >>> report = learner.observe(torch.zeros(3, 4), torch.tensor([0, 1, 0]))
+        >>> report.seen, learner.memory.counts_by_class()
+        (3, {0: 2, 1: 1})
+    """
+
+    def __init__(  # noqa: PLR0913 - each is one free choice, and all have defaults
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        *,
+        memory: Memory | None = None,
+        storage: Storage | None = None,
+        retrieval: Retrieval | None = None,
+        rule: Rule | None = None,
+        loss: Loss | None = None,
+        transform: Transform | None = None,
+        iterations: int = 1,
+        passes: Passes = "joint",
+        seed: int = 0,
+    ) -> None:
+        if memory is None and (storage is not None or retrieval is not None):
+            raise ValueError(
+                "`memory` is None, but a storage or retrieval was given; add a memory."
+            )
+        if memory is not None:
+            storage = Reservoir() if storage is None else storage
+            retrieval = Uniform(replay=10) if retrieval is None else retrieval
+            if retrieval.replay > memory.capacity:
+                raise ValueError(
+                    f"`replay` is {retrieval.replay}, but the memory has {memory.capacity} slots; "
+                    "replay at most as many examples as it can hold."
+                )
+        rule = GradientSum() if rule is None else rule
+        if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
+            raise ValueError(f"`iterations` is {iterations!r}; pass a whole number from 1.")
+        check_passes(passes, rule)
+        if isinstance(optimizer, torch.optim.LBFGS):
+            raise TypeError("`optimizer` is LBFGS, which evaluates the loss itself; use another.")
+        self.model: Final = model
+        self.optimizer: Final = optimizer
+        self.memory = memory
+        self.storage: Final = storage
+        self.retrieval: Final = retrieval
+        self.rule: Final = rule
+        self.iterations: Final = iterations
+        self.passes: Final = passes
+        self.step = 0
+        self.seen = 0
+        # Storage, retrieval and the model (dropout) draw from generators of their own: learners
+        # with the same seed store the same examples whatever their rule draws.
+        self.generators: Final = {
+            purpose: derived_generator(seed, purpose)
+            for purpose in ("storage", "retrieval", "model")
+        }
+        self._network: Final = Network(
+            model, _trainable(model, optimizer), loss=loss, transform=transform
+        )
+        self._snapshot: Final = Snapshot(model, optimizer)
+
+    # --- the step ---------------------------------------------------------------------------------
+
+    def observe(self, inputs: object, labels: Tensor) -> StepReport:
+        """Learn from one incoming batch and let its examples ask for slots in memory.
+
+        Args:
+            inputs: A tensor, or a tuple, list or dict of tensors, first dimension examples. Several
+                tensors become several arguments of the model, by position or by name.
+            labels: One an example.
+
+        Returns:
+            What was done.
+
+        Raises:
+            ValueError, TypeError: the batch, or what the model made of it, breaks a rule; see the
+                message. Nothing was changed.
+            NonFiniteError: an input, loss or gradient is NaN or infinite. Nothing was changed.
+        """
+        incoming = self._checked(inputs, labels)
+        with self._all_or_nothing() as undo:
+            admitted = self._admit(incoming)
+            margins = self._watch_margins(incoming.take(admitted), undo)
+            updates = tuple(self._update(incoming, margins, undo) for _ in range(self.iterations))
+            written = self._store(incoming, admitted, margins)
+            self.step += 1
+            self.seen += len(incoming)
+        return StepReport(self.step, self.seen, updates, written)
+
+    def _update(self, incoming: Batch, margins: MarginWatch, undo: ExitStack) -> Update:
+        """Move the model once: retrieve, measure, weigh, step."""
+        alone = IncomingPass(
+            self._network, incoming, passes=self.passes, measured=self.rule.needs_gram
+        )
+        slots = self._retrieve(alone)
+        margins.before_update(slots)
+        found = self._find_gradients(incoming, slots, alone)
+        gram, weights, target = self._weigh(found)
+        self._descend(target)
+        if self.memory is not None:
+            self.memory.clock += 1
+            self.memory.mark_replayed(slots)
+            undo.callback(self.memory.mark_replayed, slots, times=-1)
+        margins.after_update(slots)
+        return Update(
+            found.incoming_losses,
+            found.incoming_outputs,
+            slots,
+            found.replayed_losses,
+            gram,
+            weights,
+        )
+
+    def _retrieve(self, alone: IncomingPass) -> Int64[Tensor, " replayed"]:
+        """WHICH SLOTS are replayed."""
+        if self.memory is None or self.memory.is_empty or self.retrieval is None:
+            return _NO_SLOTS
+        probe = VirtualStepProbe(self._network, self.memory, self.optimizer, alone)
+        return self.retrieval.select(self.memory, probe, self.generators["retrieval"])
+
+    def _find_gradients(
+        self, incoming: Batch, slots: Int64[Tensor, " replayed"], alone: IncomingPass
+    ) -> Found:
+        """MEASURE g and the g_i."""
+        if self.memory is None or len(slots) == 0:
+            return alone.only()
+        replayed = Batch(*self.memory.read(slots))
+        return find_gradients(self._network, incoming, replayed, alone, self.rule)
+
+    def _weigh(self, found: Found) -> tuple[Tensor | None, Tensor | None, dict[str, Tensor]]:
+        """WEIGH them into w, unless the rule is a plain sum, whose gradient was taken at once."""
+        if not isinstance(found.gradients, Measurement):
+            return None, None, found.gradients
+        with torch.no_grad():
+            gram = check_gram(found.gradients.gram())
+            weights = checked_weights(self.rule(gram), gram, self.rule)
+            return gram, weights, found.gradients.combine(weights)
+
+    def _descend(self, target: dict[str, Tensor]) -> None:
+        """Let the optimizer step along w."""
+        check_gradients(target)
+        for name, parameter in self._network.parameters.items():
+            parameter.grad = target.get(name)
+        self.optimizer.step()
+        for parameter in self._network.parameters.values():
+            parameter.grad = None
+
+    def _admit(self, incoming: Batch) -> Int64[Tensor, " admitted"]:
+        """WHO asks for a slot; decided before the step, so that only they are measured."""
+        if self.memory is None or self.storage is None:
+            return _NO_SLOTS
+        return self.storage.admit(incoming.labels, self.memory, self.generators["storage"])
+
+    def _store(
+        self, incoming: Batch, admitted: Int64[Tensor, " admitted"], margins: MarginWatch
+    ) -> Written:
+        """WHICH SLOT each admitted newcomer takes."""
+        if self.memory is None or self.storage is None:
+            return Written.nothing(incoming.labels)
+        memory = self.memory
+        increments = margins.after_step()
+        written = Written.nothing(incoming.labels)
+        if len(admitted):
+            newcomers = incoming.take(admitted)
+            evidence = NewcomerEvidence(self._network, memory, newcomers, increments)
+            rng = self.generators["storage"]
+            placement = self.storage.place(newcomers.labels, memory, evidence, rng)
+            written = written_slots(placement, memory, admitted)
+            written.commit(memory, incoming, placement, increments)
+        memory.seen += len(incoming)
+        return written
+
+    # --- looking and keeping ----------------------------------------------------------------------
+
+    def predict(self, inputs: object, *, batch_size: int | None = None) -> Tensor:
+        """Return the model's outputs in evaluation mode; model, memory and randomness stay as is.
+
+        Args:
+            inputs: In stored form, as for `observe`.
+            batch_size: Examples per pass; None passes all at once.
+        """
+        with drawing_from(self.generators["model"], self._network.device, advance=False):
+            return self._network.predict(inputs, batch_size=batch_size)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write model, optimizer, memory, counters and generators to one file, whole or not."""
+        write_checkpoint(path, learner_checkpoint(self))
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Continue from `path`, bit for bit, in a learner built as the saved one was.
+
+        Raises:
+            CheckpointError: the file is damaged, altered or of another learner. Nothing changed.
+        """
+        restore_learner(self, read_checkpoint(path))
+
+    # --- guards -----------------------------------------------------------------------------------
+
+    def _checked(self, inputs: object, labels: object) -> Batch:
+        if not self.model.training:
+            raise ValueError(
+                "the model is in evaluation mode; call `model.train()` before `observe`. To "
+                "evaluate, use `predict`, which needs no switching."
+            )
+        who = None
+        if self._network.classifies:
+            who = "the default cross entropy loss"
+        elif self.storage is not None and self.storage.needs_classes:
+            who = type(self.storage).__name__
+        batch = checked_batch(inputs, labels, classes=who)
+        if self.memory is not None:
+            self.memory.check_fits(batch.inputs, batch.labels)
+        return batch
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[ExitStack]:
+        """Undo everything if the body raises."""
+        self._snapshot.take()
+        with ExitStack() as undo:
+            undo.callback(self._snapshot.restore)
+            for generator in self.generators.values():
+                undo.callback(generator.set_state, generator.get_state())
+            if self.memory is not None:
+                undo.callback(self.memory.set_counters, self.memory.clock, self.memory.seen)
+            if self.storage is not None and (state := self.storage.state()):
+                undo.callback(self.storage.restore, state)
+            with drawing_from(self.generators["model"], self._network.device, advance=True):
+                yield undo
+            undo.pop_all()  # done: nothing to undo
+
+    def _watch_margins(self, newcomers: Batch, undo: ExitStack) -> MarginWatch:
+        timing = "never" if self.storage is None else self.storage.margins
+        return MarginWatch(self._network, self.memory, timing, newcomers, undo)
+
+
+def _trainable(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, nn.Parameter]:
+    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    found = {n: p for n, p in model.named_parameters() if id(p) in held and p.requires_grad}
+    if not found:
+        raise ValueError(
+            "`optimizer` holds none of the model's trainable parameters; build it from "
+            "`model.parameters()`."
+        )
+    return found

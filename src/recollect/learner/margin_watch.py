@@ -1,0 +1,86 @@
+"""Margin increments (MI): who is measured, and when, is the storage policy's choice (note P5)."""
+
+from contextlib import ExitStack
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from recollect.learner.batch import Batch
+from recollect.learner.network import Network
+from recollect.memory import Memory
+from recollect.metrics.margins import margins
+from recollect.storage import MarginTiming
+
+
+class MarginWatch:
+    """Take margins before and after what a policy wants measured, and nothing else.
+
+    Margins are taken in evaluation mode, each example on its own, so that BatchNorm's statistics
+    and dropout do not pass for learning.
+
+    Args:
+        network: The model.
+        memory: Its `margin_increment` column receives what is measured of stored examples.
+        timing: When to measure.
+        newcomers: The admitted ones, before the step.
+        undo: Gets the way back for every change of the column.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        memory: Memory | None,
+        timing: MarginTiming,
+        newcomers: Batch,
+        undo: ExitStack,
+    ) -> None:
+        self._network, self._memory = network, memory
+        self._timing, self._newcomers, self._undo = timing, newcomers, undo
+        self._newcomers_before = self._stored_before = self._replayed_before = torch.empty(0)
+        if timing in ("insertion", "both", "all") and len(newcomers):
+            self._newcomers_before = self._margins(newcomers)
+        if timing == "all" and self._will_replace():
+            self._stored_before = self._stored_margins()
+
+    def before_update(self, slots: Int64[Tensor, " replayed"]) -> None:
+        """Take margins of what is about to be replayed."""
+        if self._timing in ("replay", "both") and len(slots):
+            self._replayed_before = self._margins_in(slots)
+
+    def after_update(self, slots: Int64[Tensor, " replayed"]) -> None:
+        """Note the increments of what was replayed."""
+        if self._timing in ("replay", "both") and len(slots):
+            self._note(slots, self._margins_in(slots) - self._replayed_before)
+
+    def after_step(self) -> Float[Tensor, " admitted"] | None:
+        """Return the increments of the newcomers, if they are measured."""
+        if len(self._stored_before):
+            slots = torch.arange(len(self._stored_before))
+            self._note(slots, self._stored_margins() - self._stored_before)
+        if self._timing not in ("insertion", "both", "all") or not len(self._newcomers):
+            return None
+        return self._margins(self._newcomers) - self._newcomers_before
+
+    def _will_replace(self) -> bool:
+        memory = self._memory
+        return memory is not None and len(memory) + len(self._newcomers) > memory.capacity
+
+    def _note(self, slots: Int64[Tensor, " slots"], increments: Float[Tensor, " slots"]) -> None:
+        assert self._memory is not None
+        column = self._memory.margin_increment
+        self._undo.callback(column.index_copy_, 0, slots, column[slots])
+        column[slots] = increments
+
+    def _stored_margins(self) -> Float[Tensor, " slots"]:
+        assert self._memory is not None
+        everything = torch.split(torch.arange(len(self._memory)), 256)
+        return torch.cat([self._margins_in(slots) for slots in everything])
+
+    def _margins_in(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
+        assert self._memory is not None
+        return self._margins(Batch(*self._memory.read(slots)))
+
+    def _margins(self, batch: Batch) -> Float[Tensor, " examples"]:
+        logits = self._network.predict(batch.inputs)
+        return margins(logits, batch.labels.to(logits.device).long()).float().cpu()

@@ -1,0 +1,93 @@
+"""From a storage policy's answer to slots that are really written."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from recollect.learner.batch import Batch
+from recollect.memory import Memory
+from recollect.storage import Placement
+
+_NONE = torch.empty(0, dtype=torch.int64)
+
+
+@dataclass(frozen=True)
+class Written:
+    """Who went where, and who made room.
+
+    Attributes:
+        slots: Slots that now hold a newcomer, in the order of the batch.
+        examples: Which example of the batch each of them holds.
+        evicted_labels: Labels of the examples that made room.
+        evicted_ages: Their ages, in updates.
+        evicted_scores: Their scores, for policies that score.
+    """
+
+    slots: Int64[Tensor, " written"]
+    examples: Int64[Tensor, " written"]
+    evicted_labels: Tensor
+    evicted_ages: Int64[Tensor, " evicted"]
+    evicted_scores: Float[Tensor, " evicted"]
+    _admitted: Int64[Tensor, " written"]  # position among the admitted
+
+    @classmethod
+    def nothing(cls, labels: Tensor) -> "Written":
+        """No slot was written."""
+        return cls(_NONE, _NONE, labels[:0], _NONE, torch.empty(0), _NONE)
+
+    def commit(
+        self,
+        memory: Memory,
+        incoming: Batch,
+        placement: Placement,
+        increments: Float[Tensor, " admitted"] | None,
+    ) -> None:
+        """Write the newcomers and what is known of them."""
+        if placement.stored_scores is not None:
+            memory.score[: len(memory)] = placement.stored_scores
+        if not len(self.slots):
+            return
+        newcomers = incoming.take(self.examples)
+        memory.write(
+            self.slots,
+            newcomers.inputs,
+            newcomers.labels,
+            arrived_at=memory.seen + 1 + self.examples,
+        )
+        if increments is not None:
+            memory.margin_increment[self.slots] = increments[self._admitted]
+        if placement.scores is not None:
+            memory.score[self.slots] = placement.scores[self._admitted].float()
+
+
+def written_slots(
+    placement: Placement, memory: Memory, admitted: Int64[Tensor, " admitted"]
+) -> Written:
+    """Check a placement and drop newcomers that a later one of the same batch overwrites."""
+    chosen: list[int] = placement.slots.tolist()
+    filled = len(memory)
+    last = {slot: position for position, slot in enumerate(chosen) if slot >= 0}
+    fresh = sorted(slot for slot in last if slot >= filled)
+    if (
+        len(chosen) != len(admitted)
+        or any(not -1 <= slot < memory.capacity for slot in chosen)
+        or fresh != list(range(filled, filled + len(fresh)))
+    ):
+        raise ValueError(
+            f"the storage policy placed {len(admitted)} newcomers in slots {chosen}; return one "
+            f"slot each, from -1 to {memory.capacity - 1}, free slots in order from {filled}."
+        )
+    slots = torch.tensor(list(last), dtype=torch.int64)
+    positions = torch.tensor(list(last.values()), dtype=torch.int64)
+    taken = slots[slots < filled]
+    scores = memory.score if placement.stored_scores is None else placement.stored_scores
+    return Written(
+        slots,
+        admitted[positions],
+        memory.labels[taken.to(memory.device)],
+        memory.ages(taken),
+        scores[taken],
+        positions,
+    )

@@ -1,0 +1,78 @@
+"""What a step did, as tensors and counts; formatting is for others."""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from recollect.learner.placing import Written
+
+
+@dataclass(frozen=True)
+class Update:
+    """One update of the model within a step.
+
+    Attributes:
+        incoming_losses: Loss of each incoming example before the update.
+        incoming_outputs: What the model said about them, detached.
+        replayed_slots: Slots replayed beside them, none while the memory is empty.
+        replayed_losses: Loss of each replayed example before the update.
+        gram: Inner products of (g, g_1..g_K) where the rule needed them; row 0 is the incoming g.
+        weights: Weight of each of these gradients in the target gradient; likewise.
+    """
+
+    incoming_losses: Float[Tensor, " incoming"]
+    incoming_outputs: Tensor
+    replayed_slots: Int64[Tensor, " replayed"]
+    replayed_losses: Float[Tensor, " replayed"]
+    gram: Float[Tensor, "gradients gradients"] | None = None
+    weights: Float[Tensor, " gradients"] | None = None
+
+    @property
+    def incoming_norm(self) -> float | None:
+        """|g|, where it was measured."""
+        return None if self.gram is None else float(self.gram[0, 0].clamp_min(0).sqrt())
+
+    @property
+    def replayed_norms(self) -> Float[Tensor, " gradients"] | None:
+        """|g_i|, where they were measured."""
+        return None if self.gram is None else self.gram.diagonal()[1:].clamp_min(0).sqrt()
+
+    @property
+    def target_norm(self) -> float | None:
+        """|w|, where it was measured."""
+        if self.gram is None or self.weights is None:
+            return None
+        return float((self.weights @ self.gram @ self.weights).clamp_min(0).sqrt())
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """What one call of `observe` did.
+
+    Attributes:
+        step: Number of this call, from 1.
+        seen: Stream examples observed so far, this batch included.
+        updates: One an iteration, in order.
+        written: Which newcomers went where, and who made room.
+    """
+
+    step: int
+    seen: int
+    updates: tuple[Update, ...]
+    written: Written
+
+    @property
+    def loss(self) -> float:
+        """Mean loss of the incoming batch before anything was learnt from it."""
+        return float(self.updates[0].incoming_losses.mean())
+
+    @property
+    def replayed_slots(self) -> Int64[Tensor, " replayed"]:
+        """Slots replayed by the last update."""
+        return self.updates[-1].replayed_slots
+
+    @property
+    def written_slots(self) -> Int64[Tensor, " written"]:
+        """Slots that now hold a newcomer."""
+        return self.written.slots

@@ -1,0 +1,130 @@
+"""Everything a learner is, as a checkpoint, and back."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor, nn
+
+from recollect.checkpoint import Checkpoint, pack, unpack
+from recollect.errors import CheckpointError
+from recollect.memory import Memory
+
+if TYPE_CHECKING:
+    from recollect.learner.learner import Learner
+
+
+def describe(part: object) -> str:
+    """Name a part and its settings, the same in every process."""
+    if part is None:
+        return "none"
+    kind = type(part)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if not dataclasses.is_dataclass(part):
+        return name
+    settings = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
+    shown = ", ".join(
+        f"{key}={getattr(value, '__qualname__', repr(value))}" for key, value in settings.items()
+    )
+    return f"{name}({shown})"
+
+
+def learner_checkpoint(learner: "Learner") -> Checkpoint:
+    """Collect model, optimizer, memory, policies, counters and generators."""
+    tensors: dict[str, Tensor] = {}
+    for name, tensor in _model_tensors(learner.model).items():
+        tensors[f"model.{name}"] = tensor
+    optimizer = pack(learner.optimizer.state_dict(), "optimizer", tensors)
+    memory_facts: dict[str, object] | None = None
+    if learner.memory is not None:
+        memory_tensors, memory_facts = learner.memory.state()
+        tensors |= {f"memory.{name}": tensor for name, tensor in memory_tensors.items()}
+    if learner.storage is not None:
+        tensors |= {f"storage.{name}": t for name, t in learner.storage.state().items()}
+    for name, generator in learner.generators.items():
+        tensors[f"generator.{name}"] = generator.get_state()
+    facts: dict[str, object] = {
+        "parts": _parts(learner),
+        "optimizer": optimizer,
+        "memory": memory_facts,
+        "step": learner.step,
+        "seen": learner.seen,
+        "torch": torch.__version__,
+    }
+    return Checkpoint(tensors, facts)
+
+
+def restore_learner(learner: "Learner", checkpoint: Checkpoint) -> None:
+    """Check that `checkpoint` fits, then, and only then, take it over."""
+    facts = checkpoint.facts
+    _refuse_other_parts(_parts(learner), cast("Mapping[str, object]", facts["parts"]))
+    model = _model_tensors(learner.model)
+    saved_model = checkpoint.within("model")
+    _refuse_other_model(model, saved_model)
+    optimizer_state = cast("dict[str, object]", unpack(facts["optimizer"], checkpoint.tensors))
+    memory = None
+    if learner.memory is not None:
+        memory_facts = cast("Mapping[str, object]", facts["memory"])
+        memory = Memory.from_state(
+            checkpoint.within("memory"), memory_facts, device=learner.memory.device
+        )
+    # Nothing above changed the learner; nothing below can fail on a checkpoint that got this far.
+    with torch.no_grad():
+        for name, tensor in model.items():
+            tensor.copy_(saved_model[name])
+    learner.optimizer.load_state_dict(optimizer_state)
+    if memory is not None:
+        learner.memory = memory
+    if learner.storage is not None:
+        learner.storage.restore(checkpoint.within("storage"))
+    for name, generator in learner.generators.items():
+        generator.set_state(checkpoint.tensors[f"generator.{name}"])
+    learner.step, learner.seen = int(str(facts["step"])), int(str(facts["seen"]))
+
+
+def _parts(learner: "Learner") -> dict[str, object]:
+    return {
+        "optimizer": type(learner.optimizer).__qualname__,
+        "optimizer groups": [len(group["params"]) for group in learner.optimizer.param_groups],
+        "capacity": None if learner.memory is None else learner.memory.capacity,
+        "storage": describe(learner.storage),
+        "retrieval": describe(learner.retrieval),
+        "rule": describe(learner.rule),
+        "iterations": learner.iterations,
+        "passes": learner.passes,
+        "generators": {n: str(g.device.type) for n, g in learner.generators.items()},
+    }
+
+
+def _refuse_other_parts(mine: Mapping[str, object], saved: Mapping[str, object]) -> None:
+    differing = [
+        f"{key}: the checkpoint has {saved.get(key)}, this learner has {value}"
+        for key, value in mine.items()
+        if saved.get(key) != value
+    ]
+    if differing:
+        raise CheckpointError(
+            "the checkpoint was made by another kind of learner; nothing was loaded. Build the "
+            "learner as it was built when it was saved. " + "; ".join(differing) + "."
+        )
+
+
+def _refuse_other_model(mine: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> None:
+    missing, extra = sorted(mine.keys() - saved.keys()), sorted(saved.keys() - mine.keys())
+    reshaped = [
+        f"{name}: {tuple(saved[name].shape)} {saved[name].dtype} saved, "
+        f"{tuple(mine[name].shape)} {mine[name].dtype} here"
+        for name in sorted(mine.keys() & saved.keys())
+        if saved[name].shape != mine[name].shape or saved[name].dtype != mine[name].dtype
+    ]
+    if missing or extra or reshaped:
+        raise CheckpointError(
+            "the checkpoint holds another model; nothing was loaded. "
+            f"Not in the checkpoint: {missing}; only there: {extra}; different: {reshaped}."
+        )
+
+
+def _model_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """List weights and all buffers, also those `state_dict` leaves out; tied ones once."""
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}

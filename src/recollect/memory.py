@@ -1,0 +1,265 @@
+"""A fixed number of slots that hold examples as they arrived. Mechanics only, no policy."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from recollect import nested
+from recollect.errors import CheckpointError
+
+# A per-slot column and the dtype it is kept in. `arrived_at` counts stream examples from 1,
+# `stored_at` counts updates of the model.
+_COLUMNS: Final[Mapping[str, torch.dtype]] = {
+    "arrived_at": torch.int64,
+    "stored_at": torch.int64,
+    "times_replayed": torch.int64,
+    "margin_increment": torch.float32,
+    "score": torch.float32,
+}
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One stored example and what is known of it."""
+
+    index: int
+    inputs: object
+    label: Tensor
+    age: int
+    times_replayed: int
+    margin_increment: float
+    score: float
+    arrived_at: int
+
+
+class Memory:
+    """Hold at most `capacity` examples, each in the dtype it came in.
+
+    The bytes are taken once, when the first example fixes shape and dtype, and never grow.
+    Which slot a newcomer takes is a storage policy's business, which slots are replayed a retrieval
+    policy's; both read the columns here.
+
+    Args:
+        capacity: Number of slots, at least 1 (mem_sz in the paper).
+        device: Where the examples live. It may differ from the model's device.
+
+    Example:
+        >>> memory = Memory(capacity=2)
+        >>> labels = torch.tensor([7, 7])
+        >>> memory.write(torch.tensor([0, 1]), torch.zeros(2, 3), labels, arrived_at=1)
+        >>> len(memory), memory.is_full, memory.counts_by_class()
+        (2, True, {7: 2})
+    """
+
+    def __init__(self, capacity: int, *, device: torch.device | str = "cpu") -> None:
+        if isinstance(capacity, bool) or not isinstance(capacity, int):
+            raise TypeError(f"`capacity` is {capacity!r}; pass a whole number of slots.")
+        if capacity < 1:
+            raise ValueError(
+                f"`capacity` is {capacity}; a memory needs at least 1 slot. "
+                "To learn without a memory, use method 'van'."
+            )
+        self.capacity: Final = capacity
+        self.device: Final = torch.device(device)
+        self.seen = 0  # stream examples so far, stored or not
+        self.clock = 0  # updates of the model so far; ages are counted in it
+        self._filled = 0
+        self._stored: list[Tensor] = []
+        self._structure: object = None  # inputs of no examples: structure, shapes and dtypes
+        self.labels = torch.empty(0, device=self.device)
+        # Columns live on the CPU whatever the device: policies read them with Python in the loop.
+        self.arrived_at, self.stored_at, self.times_replayed, self.margin_increment, self.score = (
+            torch.zeros(capacity, dtype=dtype) for dtype in _COLUMNS.values()
+        )
+
+    def __len__(self) -> int:
+        return self._filled
+
+    def __repr__(self) -> str:
+        return f"Memory(capacity={self.capacity}, filled={len(self)}, seen={self.seen})"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no slot holds an example."""
+        return self._filled == 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every slot holds an example."""
+        return self._filled == self.capacity
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of everything held: examples, labels and columns."""
+        held = [*self._stored, self.labels, *self._columns().values()]
+        return sum(tensor.nbytes for tensor in held)
+
+    # --- what policies and people look at -------------------------------------------------------
+
+    def ages(self, slots: Int64[Tensor, " slots"] | None = None) -> Int64[Tensor, " slots"]:
+        """Updates since each example was stored, counting from 1 (a in EX = n / a; note P6)."""
+        stored_at = self.stored_at[: len(self)] if slots is None else self.stored_at[slots]
+        return self.clock - stored_at + 1
+
+    def counts_by_class(self) -> dict[int, int]:
+        """How many slots each class holds, by class."""
+        if self.labels.is_floating_point() and not self.is_empty:
+            raise TypeError("`labels` are real numbers, not classes; there is nothing to count.")
+        return dict(sorted(Counter(self.labels[: len(self)].tolist()).items()))
+
+    def slot(self, index: int) -> Slot:
+        """Everything about the example in slot `index`."""
+        if not 0 <= index < len(self):
+            raise IndexError(f"slot {index} is empty; filled slots are 0 to {len(self) - 1}.")
+        inputs, label = self.read(torch.tensor([index]))
+        return Slot(
+            index=index,
+            inputs=nested.map_leaves(lambda leaf: leaf[0], inputs),
+            label=label[0],
+            age=int(self.ages(torch.tensor([index]))),
+            times_replayed=int(self.times_replayed[index]),
+            margin_increment=float(self.margin_increment[index]),
+            score=float(self.score[index]),
+            arrived_at=int(self.arrived_at[index]),
+        )
+
+    # --- mechanics --------------------------------------------------------------------------------
+
+    def read(self, slots: Int64[Tensor, " slots"]) -> tuple[object, Tensor]:
+        """Return inputs and labels of `slots`, as stored, on the memory's device."""
+        slots = slots.to(self.device)
+        stored = [leaf.index_select(0, slots) for leaf in self._stored]
+        inputs = stored[0] if isinstance(self._structure, Tensor) else self._rebuild(stored)
+        return inputs, self.labels.index_select(0, slots)
+
+    def write(
+        self,
+        slots: Int64[Tensor, " slots"],
+        inputs: object,
+        labels: Tensor,
+        *,
+        arrived_at: int | Tensor,
+    ) -> None:
+        """Put examples into distinct `slots`; a slot beyond the filled ones must be the next free.
+
+        Args:
+            slots: Where each example goes.
+            inputs: The examples, first dimension as long as `slots`.
+            labels: One label per example.
+            arrived_at: Which example of the stream each was, counting from 1.
+        """
+        self.check_fits(inputs, labels)
+        if not self._stored:
+            self._allocate(inputs, labels)
+        place = slots.to(self.device)
+        for held, leaf in zip(self._stored, nested.leaves(inputs), strict=True):
+            held.index_copy_(0, place, leaf.to(self.device))
+        self.labels.index_copy_(0, place, labels.to(self.device))
+        self.arrived_at[slots] = arrived_at
+        self.stored_at[slots] = self.clock
+        self.times_replayed[slots] = 0
+        self.margin_increment[slots] = 0.0
+        self.score[slots] = 0.0
+        self._filled = max(self._filled, int(slots.max()) + 1)
+
+    def check_fits(self, inputs: object, labels: Tensor) -> None:
+        """Refuse examples of another structure, shape or dtype than those already stored."""
+        if not self._stored:
+            return
+        if nested.skeleton(inputs) != nested.skeleton(self._structure):
+            raise ValueError(
+                "`inputs` has another structure than the examples in memory; "
+                "pass the same tensor, tuple or dict layout every time."
+            )
+        for held, leaf in zip(self._stored, nested.leaves(inputs), strict=True):
+            if leaf.shape[1:] != held.shape[1:]:
+                raise ValueError(
+                    f"`inputs` has examples of shape {tuple(leaf.shape[1:])}, the memory holds "
+                    f"{tuple(held.shape[1:])}; a memory keeps one shape. Pad or resize before "
+                    "`observe`."
+                )
+            if leaf.dtype != held.dtype:
+                raise TypeError(
+                    f"`inputs` has dtype {leaf.dtype}, the memory holds {held.dtype}; convert "
+                    "before `observe`, or start with an empty memory."
+                )
+        if labels.dtype != self.labels.dtype or labels.shape[1:] != self.labels.shape[1:]:
+            raise TypeError(
+                f"`labels` has dtype {labels.dtype} and shape {tuple(labels.shape[1:])} an "
+                f"example, the memory holds {self.labels.dtype} and {tuple(self.labels.shape[1:])}."
+            )
+
+    def mark_replayed(self, slots: Int64[Tensor, " slots"], *, times: int = 1) -> None:
+        """Count one more replay of each of `slots` (n in EX = n / a)."""
+        self.times_replayed.index_add_(0, slots, torch.full_like(slots, times))
+
+    def set_counters(self, clock: int, seen: int) -> None:
+        """Put both counters where they were."""
+        self.clock, self.seen = clock, seen
+
+    def _columns(self) -> dict[str, Tensor]:
+        return {name: getattr(self, name) for name in _COLUMNS}
+
+    def _rebuild(self, stored: list[Tensor]) -> object:
+        return nested.replace_leaves(self._structure, stored)
+
+    def _allocate(self, inputs: object, labels: Tensor) -> None:
+        def room(leaf: Tensor) -> Tensor:
+            shape = (self.capacity, *leaf.shape[1:])
+            return torch.empty(shape, dtype=leaf.dtype, device=self.device)
+
+        self._stored = [room(leaf) for leaf in nested.leaves(inputs)]
+        self._structure = nested.map_leaves(lambda leaf: leaf[:0].clone(), inputs)
+        self.labels = room(labels)
+
+    # --- checkpoints ------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, object]]:
+        """Return all there is to save: tensors of the filled slots, and JSON-able facts."""
+        facts: dict[str, object] = {
+            "capacity": self.capacity,
+            "filled": self._filled,
+            "seen": self.seen,
+            "clock": self.clock,
+            "structure": nested.skeleton(self._structure) if self._stored else None,
+            "num_leaves": len(self._stored),
+        }
+        if not self._stored:
+            return {}, facts
+        tensors = {name: column[: len(self)] for name, column in self._columns().items()}
+        tensors["labels"] = self.labels[: len(self)]
+        tensors |= {f"inputs.{i}": held[: len(self)] for i, held in enumerate(self._stored)}
+        return tensors, facts
+
+    @classmethod
+    def from_state(
+        cls,
+        tensors: Mapping[str, Tensor],
+        facts: Mapping[str, object],
+        *,
+        device: torch.device | str = "cpu",
+    ) -> "Memory":
+        """Build the memory that `state` described."""
+        counts = {key: facts[key] for key in ("capacity", "filled", "seen", "clock", "num_leaves")}
+        if not all(isinstance(value, int) and value >= 0 for value in counts.values()):
+            raise CheckpointError(f"the memory's counters are damaged: {counts}.")
+        memory = cls(int(str(counts["capacity"])), device=device)
+        num_leaves = int(str(counts["num_leaves"]))
+        if num_leaves:
+            stored = [tensors[f"inputs.{i}"] for i in range(num_leaves)]
+            inputs = nested.from_skeleton(facts["structure"], stored)
+            memory._allocate(inputs, tensors["labels"])
+            filled = int(str(counts["filled"]))
+            for held, leaf in zip(memory._stored, stored, strict=True):
+                held[:filled] = leaf
+            memory.labels[:filled] = tensors["labels"]
+            for name, column in memory._columns().items():
+                column[:filled] = tensors[name]
+            memory._filled = filled
+        memory.seen, memory.clock = int(str(counts["seen"])), int(str(counts["clock"]))
+        return memory

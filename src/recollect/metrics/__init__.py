@@ -1,0 +1,1 @@
+"""Numbers from counts: accuracy, forgetting, margins."""

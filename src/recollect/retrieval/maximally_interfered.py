@@ -1,0 +1,47 @@
+"""Maximally interfered retrieval."""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+from typing_extensions import override
+
+from recollect.memory import Memory
+from recollect.retrieval.retrieval import Probe, Retrieval, check_replay, draw_slots
+
+
+@final
+@dataclass(frozen=True)
+class MaximallyInterfered(Retrieval):
+    """Replay what learning the incoming batch alone would hurt most (MIR).
+
+    Of `candidates` slots drawn at random, the `replay` with the largest rise of their loss under a
+    virtual step along the incoming gradient, largest first.
+
+    References:
+        Aljundi et al., Online continual learning with maximally interfered retrieval, NeurIPS 2019,
+        Algorithm 1 (the score without the best loss so far, as in the authors' experiments).
+    """
+
+    replay: int
+    candidates: int = 50
+
+    def __post_init__(self) -> None:
+        check_replay(self.replay)
+        if self.candidates < self.replay:
+            raise ValueError(
+                f"`candidates` is {self.candidates}, fewer than `replay` = {self.replay}; "
+                "draw at least as many candidates as are replayed."
+            )
+
+    @override
+    def select(
+        self, memory: Memory, probe: Probe, rng: torch.Generator
+    ) -> Int64[Tensor, " replayed"]:
+        slots = draw_slots(memory, self.candidates, rng)
+        if len(slots) <= self.replay:  # all will be replayed; nothing to choose
+            return slots
+        rise = probe.losses_after(slots) - probe.losses_before(slots)
+        return slots[rise.topk(self.replay).indices.cpu()]

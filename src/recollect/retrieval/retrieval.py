@@ -1,0 +1,58 @@
+"""What a retrieval policy is, and what it may ask for."""
+
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from recollect.memory import Memory
+
+
+class Probe(Protocol):
+    """What the learner can tell a retrieval policy about slots, on demand."""
+
+    def losses_before(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
+        """Loss of each slot's example under the model as it is."""
+
+    def losses_after(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
+        """Loss of each slot's example after a virtual step on the incoming batch alone."""
+
+
+class Retrieval(ABC):
+    """Choose the slots to replay beside the incoming batch."""
+
+    #: The most slots `select` returns.
+    replay: int
+
+    @abstractmethod
+    def select(
+        self, memory: Memory, probe: Probe, rng: torch.Generator
+    ) -> Int64[Tensor, " replayed"]:
+        """Return distinct filled slots, at most `replay`; fewer only while the memory holds fewer.
+
+        Args:
+            memory: To read. It is never empty here.
+            probe: Measurements, made when asked for.
+            rng: All randomness comes from here.
+        """
+
+
+def check_replay(replay: int) -> None:
+    """Refuse a number of replayed examples that is not a whole number from 1."""
+    if isinstance(replay, bool) or not isinstance(replay, int) or replay < 1:
+        raise ValueError(f"`replay` is {replay!r}; pass a whole number from 1.")
+
+
+def draw_slots(memory: Memory, count: int, rng: torch.Generator) -> Int64[Tensor, " drawn"]:
+    """Draw `count` distinct filled slots, every set of them equally likely."""
+    count = min(count, len(memory))
+    # Ask for a permutation only when slots are few; else draw until all differ, which is as uniform
+    # and does not grow with the memory.
+    if count * count > len(memory):
+        return torch.randperm(len(memory), generator=rng)[:count]
+    while True:
+        drawn = torch.randint(len(memory), (count,), generator=rng)
+        if len(set(drawn.tolist())) == count:
+            return drawn

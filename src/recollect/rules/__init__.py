@@ -1,0 +1,9 @@
+"""WEIGH: pure functions from the Gram matrix of (g, g_1..g_K) to one weight per gradient."""
+
+from recollect.rules.averaged_projection import AveragedProjection
+from recollect.rules.gradient_sum import GradientSum
+from recollect.rules.principal_direction import PrincipalDirection
+from recollect.rules.proximal import ProximalRule
+from recollect.rules.rule import Rule
+
+__all__ = ["AveragedProjection", "GradientSum", "PrincipalDirection", "ProximalRule", "Rule"]

@@ -1,0 +1,40 @@
+"""A-GEM's rule, without tasks."""
+
+from dataclasses import dataclass
+from typing import final
+
+from jaxtyping import Float
+from torch import Tensor
+from typing_extensions import override
+
+from recollect.rules.rule import Rule
+
+
+@final
+@dataclass(frozen=True)
+class AveragedProjection(Rule):
+    r"""Take the incoming gradient, less its part against the mean replayed one (A-GEM).
+
+        w = g                                      if <g, g_ref> >= 0
+        w = g - <g, g_ref> / |g_ref|^2 * g_ref     otherwise,       g_ref = mean_i g_i
+
+    Example:
+        >>> import torch  # g = (1, 0), g_1 = (-1, 1): what is left of g is (1, 1) / 2
+        >>> AveragedProjection()(torch.tensor([[1.0, -1.0], [-1.0, 2.0]]))
+        tensor([1.0000, 0.5000])
+
+    References:
+        Chaudhry et al., Efficient lifelong learning with A-GEM, Eq. 11. Theirs replays other tasks
+        only; ours knows no tasks and replays from the whole memory.
+    """
+
+    @override
+    def __call__(
+        self, gram: Float[Tensor, "1+replayed 1+replayed"]
+    ) -> Float[Tensor, " 1+replayed"]:
+        weights = gram.new_zeros(len(gram))
+        weights[0] = 1
+        agreement = gram[0, 1:].mean()
+        if agreement < 0:  # then g_ref is not zero, so its length can be divided by
+            weights[1:] = -agreement / gram[1:, 1:].mean() / (len(gram) - 1)
+        return weights

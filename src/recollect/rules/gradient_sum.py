@@ -1,0 +1,39 @@
+"""Experience replay's rule."""
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+from jaxtyping import Float
+from torch import Tensor
+from typing_extensions import override
+
+from recollect.rules.rule import Rule
+
+
+@final
+@dataclass(frozen=True)
+class GradientSum(Rule):
+    r"""Add the mean replayed gradient to the incoming one (experience replay, ER).
+
+        w = g + mean_i g_i
+
+    The minimiser of |w - g|^2 / 2 - <g_ref, w> with g_ref the mean of the replayed gradients.
+
+    Example:
+        >>> import torch
+        >>> GradientSum()(torch.eye(3))
+        tensor([1.0000, 0.5000, 0.5000])
+
+    References:
+        Chen and Lin, Sec. 2.2, Eq. 4 and 5.
+    """
+
+    needs_gram: ClassVar[bool] = False
+
+    @override
+    def __call__(
+        self, gram: Float[Tensor, "1+replayed 1+replayed"]
+    ) -> Float[Tensor, " 1+replayed"]:
+        weights = gram.new_full((len(gram),), 1 / (len(gram) - 1))
+        weights[0] = 1
+        return weights

@@ -1,0 +1,91 @@
+"""Principal Gradient Direction, the paper's rule."""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from typing_extensions import override
+
+from recollect.rules.checks import check_positive, check_proximal
+from recollect.rules.grouping import group_matrix
+from recollect.rules.rule import Rule
+
+
+@final
+@dataclass(frozen=True)
+class PrincipalDirection(Rule):
+    r"""Turn the incoming gradient towards the replayed ones (principal gradient direction, PGD).
+
+    Minimise, from w = g, the length-weighted angles to all replayed gradients plus a pull to g
+    (Eq. 6), the lengths floored:
+
+        f(w) = -sum_i sigmoid(|g_i|) <w, g_i> / (max(target_floor, |w|) * max(norm_floor, |g_i|))
+        w <- w - step_size * grad f(w) + pull * (g - w)                                  (Eq. 10)
+
+    With one step this is w = g - lambda grad f(g) (Eq. 12). In the symbols of Eq. 10, step_size is
+    lambda = alpha beta / (alpha + beta) and pull is beta / (alpha + beta).
+
+    Args:
+        step_size: lambda. Zero returns the incoming gradient alone.
+        norm_floor: eps. A gradient shorter than this is divided by it instead of by its length: a
+            short gradient belongs to an example already learnt and must not steer w.
+        target_floor: Floor of |w|. Without it grad f grows like 1 / |g| and the step explodes
+            when the incoming batch is learnt (paper note P2).
+        steps: Proximal steps. They cost no further backward pass.
+        groups: Average the replayed gradients in this many equal groups first, as the paper advises
+            to save backward passes. None treats every example alone.
+        pull: Share of the way back to g in every step after the first, between 0 and 1.
+
+    Example:
+        >>> rule = PrincipalDirection(step_size=1.0, norm_floor=1.0, target_floor=1.0)
+        >>> rule(torch.eye(2))  # sigmoid(1) = 0.7311
+        tensor([1.0000, 0.7311])
+
+    References:
+        Chen and Lin, Sec. 2.3, Eq. 6 to 12. Our readings: paper notes P1, P2, P8.
+    """
+
+    step_size: float = 10.0
+    norm_floor: float = 1.0
+    target_floor: float = 3.0
+    steps: int = 1
+    groups: int | None = None
+    pull: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_proximal(step_size=self.step_size, steps=self.steps, pull=self.pull)
+        check_positive(norm_floor=self.norm_floor, target_floor=self.target_floor)
+        if self.groups is not None and (not isinstance(self.groups, int) or self.groups < 1):
+            raise ValueError(f"`groups` is {self.groups!r}; pass a whole number from 1, or None.")
+
+    @override
+    def __call__(
+        self, gram: Float[Tensor, "1+replayed 1+replayed"]
+    ) -> Float[Tensor, " 1+replayed"]:
+        if self.groups is None or self.groups >= len(gram) - 1:
+            return self._weigh(gram)
+        to_groups = group_matrix(len(gram) - 1, self.groups, like=gram)
+        return self._weigh(to_groups @ gram @ to_groups.T) @ to_groups
+
+    def _weigh(self, gram: Tensor) -> Tensor:
+        lengths = gram.diagonal()[1:].clamp_min(0).sqrt()  # |g_i|; rounding can leave -0.0
+        pulls = torch.zeros_like(gram[0])  # a_i = sigmoid(|g_i|) / max(eps, |g_i|), and 0 for g
+        pulls[1:] = lengths.sigmoid() / lengths.clamp_min(self.norm_floor)
+        at_g = torch.zeros_like(pulls)
+        at_g[0] = 1
+        weights = at_g
+        for step in range(self.steps):
+            descended = weights - self.step_size * self._gradient(gram, pulls, weights)
+            weights = descended if step == 0 else descended + self.pull * (at_g - weights)
+        return weights
+
+    def _gradient(self, gram: Tensor, pulls: Tensor, weights: Tensor) -> Tensor:
+        """Return grad f at w = sum_k weights[k] g_k, as weights of the same gradients (Eq. 11)."""
+        products = gram @ weights  # <w, g_k>
+        squared_length = float(weights @ products)
+        if squared_length <= self.target_floor**2:  # |w| is floored, a constant of f
+            return -pulls / self.target_floor
+        length = squared_length**0.5
+        return (pulls @ products / squared_length * weights - pulls) / length

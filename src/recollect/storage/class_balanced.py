@@ -1,0 +1,86 @@
+"""Class-balancing reservoir sampling."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import ClassVar, final
+
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from recollect.memory import Memory
+from recollect.storage.storage import Evidence, Placement, Storage
+
+
+@final
+class ClassBalanced(Storage):
+    """Keep classes as equal in number as the stream allows, and uniform within each (CBRS).
+
+    A newcomer of a class that has never been the largest replaces a random example of the largest
+    class. One of a class that is, or once was, the largest enters with probability (stored of its
+    class) / (seen of its class) and replaces a random example of its own class.
+
+    References:
+        Chrysakis and Moens, Online continual learning from imbalanced data, ICML 2020, Algorithm 1.
+    """
+
+    needs_classes: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self._seen: Counter[int] = Counter()
+        self._full: set[int] = set()  # classes that are or were the largest
+
+    def __repr__(self) -> str:
+        return "ClassBalanced()"
+
+    @override
+    def place(
+        self, labels: Tensor, memory: Memory, evidence: Evidence, rng: torch.Generator
+    ) -> Placement:
+        held = torch.full((memory.capacity,), -1)
+        held[: len(memory)] = memory.labels[: len(memory)]
+        counts = Counter(memory.counts_by_class())
+        slots = torch.full((len(labels),), -1)
+        filled = len(memory)
+        for newcomer, label in enumerate(labels.tolist()):
+            self._seen[label] += 1
+            if filled < memory.capacity:
+                slot, filled = filled, filled + 1
+            else:
+                slot = self._victim(label, held, counts, rng)
+            if slot >= 0:
+                counts[int(held[slot])] -= 1
+                counts[label] += 1
+                held[slot] = label
+                slots[newcomer] = slot
+        return Placement(slots)
+
+    def _victim(self, label: int, held: Tensor, counts: Counter[int], rng: torch.Generator) -> int:
+        most = max(counts.values())
+        largest = [cls for cls, count in counts.items() if count == most]
+        self._full.update(largest)
+        if label not in self._full:
+            return _one_of(largest, held, rng)
+        drawn = float(torch.rand(1, generator=rng, dtype=torch.float64))
+        enters = drawn * self._seen[label] < counts[label]
+        return _one_of([label], held, rng) if enters else -1
+
+    @override
+    def state(self) -> dict[str, Tensor]:
+        classes = sorted(self._seen)
+        return {
+            "classes": torch.tensor(classes, dtype=torch.int64),
+            "seen": torch.tensor([self._seen[cls] for cls in classes], dtype=torch.int64),
+            "full": torch.tensor(sorted(self._full), dtype=torch.int64),
+        }
+
+    @override
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        pairs = zip(state["classes"].tolist(), state["seen"].tolist(), strict=True)
+        self._seen = Counter(dict(pairs))
+        self._full = set(state["full"].tolist())
+
+
+def _one_of(classes: list[int], held: Tensor, rng: torch.Generator) -> int:
+    slots = torch.isin(held, torch.tensor(classes)).nonzero().squeeze(1)
+    return int(slots[torch.randint(len(slots), (), generator=rng)])

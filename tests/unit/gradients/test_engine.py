@@ -1,0 +1,312 @@
+"""The engine against the one-by-one oracle, in float64, on every layer it supports."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from recollect.errors import UnsupportedModuleError
+from recollect.gradients import GradientEngine, Groups, Measurement, gram_of, one_by_one
+from recollect.models import reduced_resnet18
+
+EXAMPLES = 6
+
+
+class Residual(nn.Module):
+    """The same linear layer twice, around a skip."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.twice = nn.Linear(5, 5)
+        self.head = nn.Linear(5, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(x + torch.tanh(self.twice(torch.tanh(self.twice(x)))))
+
+
+class Tied(nn.Module):
+    """A table that is also the output layer, used outside its own forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(7, 4)
+        self.mix = nn.Linear(4, 4)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return F.linear(torch.tanh(self.mix(self.table(tokens).mean(1))), self.table.weight)
+
+
+class Scaled(nn.Module):
+    """A parameter of the model's own, as a class token or a temperature would be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.offset = nn.Parameter(torch.randn(5))
+        self.body = nn.Linear(5, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(torch.tanh(x * self.offset))
+
+
+class Folded(nn.Module):
+    """Positions folded into the batch before the layers, as many vision and text models do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(5)
+        self.conv = nn.Conv1d(1, 2, 3)
+        self.body = nn.Linear(6, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        folded = self.norm(x.flatten(0, 1))
+        hidden = torch.tanh(self.conv(folded.unsqueeze(1))).flatten(1)
+        return self.body(hidden).reshape(x.shape[0], x.shape[1], -1).mean(1)
+
+
+class SequenceFirst(nn.Module):
+    """Time in the first dimension; with as many steps as examples only the check can tell."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Linear(5, 4)
+        self.norm = nn.LayerNorm(4)
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(torch.tanh(self.norm(self.body(x.transpose(0, 1)))).mean(0))
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.LSTM(5, 4, batch_first=True)
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        states, _ = self.cell(x)
+        return self.head(states[:, -1])
+
+
+class Transformer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(11, 8, padding_idx=0)
+        layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.head(self.encoder(self.table(tokens)).mean(1))
+
+
+def flat(*layers: nn.Module, width: int) -> nn.Module:
+    return nn.Sequential(*layers, nn.Flatten(), nn.Tanh(), nn.Linear(width, 3))
+
+
+def frozen_first() -> nn.Module:
+    model = nn.Sequential(nn.Linear(5, 5), nn.Tanh(), nn.Linear(5, 3))
+    model[0].weight.requires_grad_(False)
+    model[2].bias.requires_grad_(False)
+    return model
+
+
+def with_unused() -> nn.Module:
+    model = Scaled()
+    model.never_called = nn.Linear(2, 2)
+    return model
+
+
+images = (3, 9, 9)
+MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...] | int]] = {
+    "linear": (lambda: nn.Linear(5, 3), (5,)),
+    "linear without bias": (lambda: nn.Linear(5, 3, bias=False), (5,)),
+    "linear over positions": (lambda: flat(nn.Linear(5, 4), width=12), (3, 5)),
+    "linear over two leading dimensions": (lambda: flat(nn.Linear(5, 4), width=24), (2, 3, 5)),
+    "linear over many positions": (lambda: flat(nn.Linear(2, 2), width=160), (80, 2)),
+    "conv1d": (lambda: flat(nn.Conv1d(3, 4, 3, stride=2, padding=1), width=20), (3, 9)),
+    "conv2d": (lambda: flat(nn.Conv2d(3, 4, 3), width=196), images),
+    "conv2d strided, dilated": (
+        lambda: flat(nn.Conv2d(3, 4, 3, stride=2, padding=2, dilation=2), width=100),
+        images,
+    ),
+    "conv2d grouped, no bias": (
+        lambda: flat(nn.Conv2d(3, 6, (3, 2), groups=3, bias=False), width=336),
+        images,
+    ),
+    "conv2d, stride leaves a rest": (lambda: flat(nn.Conv2d(3, 4, 2, stride=3), width=36), images),
+    "conv2d, same padding": (lambda: flat(nn.Conv2d(3, 4, 3, padding="same"), width=324), images),
+    "conv2d, circular": (
+        lambda: flat(nn.Conv2d(3, 4, 3, padding=1, padding_mode="circular"), width=324),
+        images,
+    ),
+    "conv2d to one position": (lambda: flat(nn.Conv2d(3, 4, 9), width=4), images),
+    "conv3d": (lambda: flat(nn.Conv3d(2, 3, 2, padding=1), width=375), (2, 4, 4, 4)),
+    "transposed convolution": (lambda: flat(nn.ConvTranspose2d(3, 2, 2), width=200), images),
+    "embedding": (lambda: flat(nn.Embedding(7, 4), width=20), 5),
+    "embedding with padding": (lambda: flat(nn.Embedding(7, 4, padding_idx=2), width=20), 5),
+    "layer norm": (lambda: flat(nn.LayerNorm((4, 5)), width=60), (3, 4, 5)),
+    "group norm": (lambda: flat(nn.GroupNorm(2, 4), width=36), (4, 9)),
+    "instance norm": (lambda: flat(nn.InstanceNorm2d(3, affine=True), width=243), images),
+    "prelu": (lambda: nn.Sequential(nn.Linear(5, 4), nn.PReLU(4), nn.Linear(4, 3)), (5,)),
+    "in-place activation": (
+        lambda: nn.Sequential(nn.Linear(5, 4), nn.ReLU(inplace=True), nn.Linear(4, 3)),
+        (5,),
+    ),
+    "a layer used twice": (Residual, (5,)),
+    "tied weights": (Tied, 5),
+    "frozen parameters": (frozen_first, (5,)),
+    "parameters without gradient": (with_unused, (5,)),
+    "a parameter of the model": (Scaled, (5,)),
+    "positions folded into the batch": (Folded, (4, 5)),
+    "sequence first": (SequenceFirst, (EXAMPLES, 5)),
+    "lstm": (Recurrent, (4, 5)),
+    "transformer encoder": (Transformer, 5),
+    "reduced resnet18, group norm": (
+        lambda: reduced_resnet18(norm="group", width=5, image_size=32),
+        (3, 32, 32),
+    ),
+}
+
+
+def build(name: str) -> tuple[nn.Module, Tensor, Tensor]:
+    torch.manual_seed(0)
+    make, shape = MODELS[name]
+    model = make().double()
+    if isinstance(shape, int):
+        inputs = torch.randint(7, (EXAMPLES, shape))
+    else:
+        inputs = torch.randn(EXAMPLES, *shape, dtype=torch.float64)
+    return model, inputs, torch.randint(3, (EXAMPLES,))
+
+
+def measure(
+    model: nn.Module, inputs: Tensor, labels: Tensor, sizes: tuple[int, ...], **options: int
+) -> tuple[Measurement, dict[str, Tensor]]:
+    """Measure twice, so that the second pass runs from the plan the first one made."""
+    trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    engine = GradientEngine(model, trainable, **options)
+    for _ in range(2):
+        with engine.record() as tape:
+            losses = F.cross_entropy(model(inputs), labels, reduction="none")
+        ones = torch.ones_like(losses)
+        scales = torch.ones(len(sizes), dtype=losses.dtype)
+        measured = tape.measure(losses, ones, Groups(sizes), scales)
+    losses = F.cross_entropy(model(inputs), labels, reduction="none")
+    return measured, one_by_one(losses, trainable)
+
+
+@pytest.mark.parametrize("limit_bytes", [64 * 2**20, 256])
+@pytest.mark.parametrize("sizes", [(1,) * 6, (3, 1, 1, 1), (2, 2, 2)])
+@pytest.mark.parametrize("name", MODELS)
+def test_inner_products_and_weighted_sums_equal_the_oracle(
+    name: str, sizes: tuple[int, ...], limit_bytes: int
+) -> None:
+    model, inputs, labels = build(name)
+    measured, rows = measure(model, inputs, labels, sizes, limit_bytes=limit_bytes)
+    grouped = {key: Groups(sizes).sum(found) for key, found in rows.items()}
+
+    torch.testing.assert_close(
+        measured.gram(), gram_of(list(grouped.values())), rtol=1e-9, atol=1e-12
+    )
+    weights = torch.linspace(-1, 2, len(sizes), dtype=torch.float64)
+    combined = measured.combine(weights)
+    for key, found in grouped.items():
+        expected = (weights @ found.flatten(1)).reshape(found.shape[1:])
+        got = combined.get(key, torch.zeros_like(expected))
+        torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-12, msg=key)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_of_two_passes_join_into_one_measurement(name: str) -> None:
+    model, inputs, labels = build(name)
+    first, rows = measure(model, inputs[:2], labels[:2], (2,))
+    second, later = measure(model, inputs[2:], labels[2:], (1,) * 4)
+    joined = first.join(second)
+    flat_rows = [torch.cat((rows[key].sum(0, keepdim=True), later[key])) for key in rows]
+    torch.testing.assert_close(joined.gram(), gram_of(flat_rows), rtol=1e-9, atol=1e-12)
+    weights = torch.linspace(-1, 2, 5, dtype=torch.float64)
+    combined = joined.combine(weights)
+    for key, found in zip(rows, flat_rows, strict=True):
+        expected = (weights @ found.flatten(1)).reshape(found.shape[1:])
+        got = combined.get(key, torch.zeros_like(expected))
+        torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-12, msg=key)
+
+
+@pytest.mark.parametrize("width", [5, 20])
+def test_with_batch_norm_contributions_add_up_to_the_batch_gradient(width: int) -> None:
+    torch.manual_seed(0)
+    model = reduced_resnet18(width=width).double()
+    inputs = torch.randn(EXAMPLES, 3, 32, 32, dtype=torch.float64)
+    labels = torch.randint(10, (EXAMPLES,))
+    trainable = dict(model.named_parameters())
+    engine = GradientEngine(model, trainable)
+    with engine.record() as tape:
+        losses = F.cross_entropy(model(inputs), labels, reduction="none")
+    expected = torch.autograd.grad(losses.sum(), list(trainable.values()), retain_graph=True)
+    ones = torch.ones(EXAMPLES, dtype=torch.float64)
+    measured = tape.measure(losses, ones, Groups((1,) * EXAMPLES), ones)
+    combined = measured.combine(ones)
+    for name, gradient in zip(trainable, expected, strict=True):
+        torch.testing.assert_close(combined[name], gradient, rtol=1e-9, atol=1e-12, msg=name)
+    # The sum of all inner products is the squared length of the batch gradient.
+    total = sum(gradient.square().sum() for gradient in expected)
+    torch.testing.assert_close(measured.gram().sum(), total, rtol=1e-9, atol=0)
+
+
+def test_batch_norm_in_eval_mode_has_true_per_example_gradients() -> None:
+    torch.manual_seed(0)
+    model = flat(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), width=196).double().eval()
+    inputs = torch.randn(EXAMPLES, *images, dtype=torch.float64)
+    measured, rows = measure(model, inputs, torch.randint(3, (EXAMPLES,)), (1,) * EXAMPLES)
+    torch.testing.assert_close(measured.gram(), gram_of(list(rows.values())), rtol=1e-9, atol=0)
+
+
+class Centred(nn.Module):
+    """Mixes examples without any layer that says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Linear(5, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.body(x)
+        return hidden - hidden.mean(0)
+
+
+class OwnBatchNorm(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.scale * (x - x.mean(0))
+
+
+@pytest.mark.parametrize(
+    ("model", "layer"), [(Centred(), "body"), (nn.Sequential(OwnBatchNorm(), nn.Linear(5, 3)), "0")]
+)
+def test_a_model_that_mixes_examples_is_refused_by_the_layers_name(
+    model: nn.Module, layer: str
+) -> None:
+    inputs = torch.randn(EXAMPLES, 5, dtype=torch.float64)
+    with pytest.raises(UnsupportedModuleError, match=rf"layer `{layer}`.*GradientSum"):
+        measure(model.double(), inputs, torch.zeros(EXAMPLES, dtype=torch.long), (1,) * EXAMPLES)
+
+
+def test_a_random_layer_without_formula_is_refused() -> None:
+    torch.manual_seed(0)
+    attention = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.5, batch_first=True)
+    model = nn.Sequential(attention, nn.Flatten(), nn.Linear(24, 3)).double()
+    inputs = torch.randn(EXAMPLES, 3, 8, dtype=torch.float64)
+    with pytest.raises(UnsupportedModuleError, match=r"self_attn.*random"):
+        measure(model, inputs, torch.zeros(EXAMPLES, dtype=torch.long), (1,) * EXAMPLES)
+
+
+def test_recording_leaves_no_hook_behind() -> None:
+    model = nn.Sequential(nn.Linear(5, 3))
+    engine = GradientEngine(model, dict(model.named_parameters()))
+    with pytest.raises(RuntimeError, match="stop"), engine.record():
+        raise RuntimeError("stop")
+    assert all(not module._forward_hooks for module in model.modules())

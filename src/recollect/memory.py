@@ -149,11 +149,10 @@ class Memory:
 
         Args:
             slots: Where each example goes.
-            inputs: The examples, first dimension as long as `slots`.
+            inputs: The examples, first dimension as long as `slots`; they must pass `check_fits`.
             labels: One label per example.
             arrived_at: Which example of the stream each was, counting from 1.
         """
-        self.check_fits(inputs, labels)
         if not self._stored:
             self._allocate(inputs, labels)
         place = slots.to(self.device)
@@ -161,17 +160,19 @@ class Memory:
             held.index_copy_(0, place, leaf.to(self.device))
         self.labels.index_copy_(0, place, labels.to(self.device))
         self.arrived_at[slots] = arrived_at
-        self.stored_at[slots] = self.clock
-        self.times_replayed[slots] = 0
-        self.margin_increment[slots] = 0.0
-        self.score[slots] = 0.0
-        self._filled = max(self._filled, int(slots.max()) + 1)
+        self.stored_at.index_fill_(0, slots, self.clock)
+        self.times_replayed.index_fill_(0, slots, 0)
+        self.margin_increment.index_fill_(0, slots, 0.0)
+        self.score.index_fill_(0, slots, 0.0)
+        if not self.is_full:
+            self._filled = max(self._filled, int(slots.max()) + 1)
 
     def check_fits(self, inputs: object, labels: Tensor) -> None:
         """Refuse examples of another structure, shape or dtype than those already stored."""
         if not self._stored:
             return
-        if nested.skeleton(inputs) != nested.skeleton(self._structure):
+        one_tensor = isinstance(inputs, Tensor) and isinstance(self._structure, Tensor)
+        if not one_tensor and nested.skeleton(inputs) != nested.skeleton(self._structure):
             raise ValueError(
                 "`inputs` has another structure than the examples in memory; "
                 "pass the same tensor, tuple or dict layout every time."

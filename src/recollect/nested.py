@@ -51,11 +51,11 @@ def map_leaves(function: Callable[[Tensor], Tensor], inputs: object) -> object:
 
 
 def concat(first: object, second: object) -> object:
-    """Put the examples of `second` behind those of `first`; both have the same structure."""
+    """Put the examples of `second` behind those of `first`, on its device, structures alike."""
     if isinstance(first, Tensor) and isinstance(second, Tensor):
-        return torch.cat((first, second))
+        return torch.cat((first, second.to(first.device)))
     pairs = zip(leaves(first), leaves(second), strict=True)
-    return replace_leaves(first, [torch.cat(pair) for pair in pairs])
+    return replace_leaves(first, [torch.cat((a, b.to(a.device))) for a, b in pairs])
 
 
 def skeleton(inputs: object) -> object:

@@ -9,7 +9,7 @@ from torch import Tensor
 from recollect import nested
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Batch:
     """Inputs in stored form and their labels."""
 
@@ -17,11 +17,11 @@ class Batch:
     labels: Tensor
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return self.labels.shape[0]  # len(tensor) is four times slower
 
     def take(self, indices: Int64[Tensor, " taken"]) -> "Batch":
         """Return the examples at `indices`."""
-        if len(indices) == len(self):  # ascending and distinct: everybody, in order
+        if indices.shape[0] == len(self):  # ascending and distinct: everybody, in order
             return self
 
         def chosen(leaf: Tensor) -> Tensor:
@@ -31,7 +31,5 @@ class Batch:
 
     def followed_by(self, other: "Batch") -> "Batch":
         """Put `other` behind, on this batch's devices."""
-        pairs = zip(nested.leaves(self.inputs), nested.leaves(other.inputs), strict=True)
-        joined = [torch.cat((mine, theirs.to(mine.device))) for mine, theirs in pairs]
         labels = torch.cat((self.labels, other.labels.to(self.labels.device)))
-        return Batch(nested.replace_leaves(self.inputs, joined), labels)
+        return Batch(nested.concat(self.inputs, other.inputs), labels)

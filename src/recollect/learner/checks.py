@@ -1,5 +1,6 @@
 """Refuse what cannot be learnt from, before anything changes."""
 
+import math
 from collections.abc import Mapping
 
 import torch
@@ -28,14 +29,14 @@ def checked_batch(inputs: object, labels: object, *, classes: str | None) -> Bat
     for tensor in tensors:
         if tensor.ndim == 0:
             raise ValueError("`inputs` has no dimension for examples; add one in front.")
-        if labels.ndim == 0 or len(tensor) != len(labels):
+        if labels.shape[:1] != tensor.shape[:1]:
             count = "no" if labels.ndim == 0 else len(labels)
             raise ValueError(
                 f"`labels` has {count} entries for {len(tensor)} `inputs`; pass one label per "
                 "example."
             )
         check_finite("inputs", tensor)
-    if len(labels) == 0:
+    if labels.shape[0] == 0:
         raise ValueError("`inputs` is an empty batch; pass at least one example.")
     check_finite("labels", labels)
     if classes is not None:
@@ -48,7 +49,7 @@ def check_finite(name: str, tensor: Tensor) -> None:
     if not tensor.is_floating_point():
         return
     # One sum is much cheaper than a mask; only a suspicious one (it may overflow) is looked at.
-    if bool(torch.isfinite(tensor.sum())) or bool(torch.isfinite(tensor).all()):
+    if math.isfinite(tensor.sum().item()) or bool(torch.isfinite(tensor).all()):
         return
     bad = int((~torch.isfinite(tensor)).sum())
     raise NonFiniteError(
@@ -68,8 +69,8 @@ def _check_classes(labels: Tensor, who: str) -> None:
             f"`labels` has shape {tuple(labels.shape)}, but {who} needs one class per example; "
             "pass a vector."
         )
-    if int(labels.min()) < 0:
-        raise ValueError(f"`labels` holds {int(labels.min())}; classes count from 0.")
+    if (smallest := int(labels.min())) < 0:
+        raise ValueError(f"`labels` holds {smallest}; classes count from 0.")
 
 
 def check_logits(outputs: object, labels: Tensor) -> Float[Tensor, "examples classes"]:
@@ -85,7 +86,7 @@ def check_logits(outputs: object, labels: Tensor) -> Float[Tensor, "examples cla
             f"the model returned shape {tuple(outputs.shape)} and dtype {outputs.dtype}; "
             f"return {expected}."
         )
-    if len(outputs) != len(labels):
+    if outputs.shape[0] != labels.shape[0]:
         raise ValueError(
             f"the model returned {len(outputs)} rows for {len(labels)} examples; return {expected}."
         )
@@ -118,7 +119,7 @@ def checked_losses(losses: object, count: int) -> Float[Tensor, " examples"]:
             f"`loss` returned {shape} for {count} examples; return one loss per example "
             "(reduction='none', averaged over everything but examples)."
         )
-    if not bool(torch.isfinite(losses.detach().sum())):
+    if not math.isfinite(losses.detach().sum().item()):
         raise NonFiniteError(
             f"{int((~torch.isfinite(losses)).sum())} of {count} losses are NaN or infinite; lower "
             "the learning rate or look at the inputs. Nothing was learnt or stored."
@@ -128,7 +129,7 @@ def checked_losses(losses: object, count: int) -> Float[Tensor, " examples"]:
 
 def check_gram(gram: Float[Tensor, "gradients gradients"]) -> Float[Tensor, "gradients gradients"]:
     """Refuse inner products that are NaN or infinite."""
-    if not bool(torch.isfinite(gram.sum())):
+    if not math.isfinite(gram.sum().item()):
         raise NonFiniteError(
             "an inner product of gradients is NaN or infinite though the losses are not; look for "
             "a division, logarithm or root of zero. Nothing was learnt or stored."
@@ -144,15 +145,15 @@ def checked_weights(weights: object, gram: Tensor, rule: Rule) -> Float[Tensor, 
             f"{type(rule).__name__} returned {shape} for {len(gram)} gradients; return one weight "
             "per gradient."
         )
-    if not bool(torch.isfinite(weights.sum())):
+    if not math.isfinite(weights.sum().item()):
         raise NonFiniteError(f"{type(rule).__name__} returned NaN or infinite weights.")
     return weights.to(gram)
 
 
 def check_gradients(gradients: Mapping[str, Tensor]) -> None:
     """Refuse a gradient with NaN or infinity in it, naming the parameter."""
-    total = torch.stack([gradient.sum() for gradient in gradients.values()]).sum()
-    if bool(torch.isfinite(total)):
+    # Sums, taken one by one: the cheapest look at every entry.
+    if math.isfinite(sum(gradient.sum().item() for gradient in gradients.values())):
         return
     for name, gradient in gradients.items():
         if not bool(torch.isfinite(gradient).all()):

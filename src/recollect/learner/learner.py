@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 import torch
@@ -13,7 +14,7 @@ from recollect.checkpoint import read_checkpoint, write_checkpoint
 from recollect.gradients import Measurement
 from recollect.learner.batch import Batch
 from recollect.learner.checks import check_gradients, check_gram, checked_batch, checked_weights
-from recollect.learner.margin_watch import MarginWatch
+from recollect.learner.margin_watch import MarginWatch, Undo
 from recollect.learner.network import Loss, Network, Transform
 from recollect.learner.passes import Found, IncomingPass, Passes, check_passes, find_gradients
 from recollect.learner.placing import Written, written_slots
@@ -119,6 +120,8 @@ class Learner:
             model, _trainable(model, optimizer), loss=loss, transform=transform
         )
         self._snapshot: Final = Snapshot(model, optimizer)
+        # Behind a checked gradient, a single update with a reservoir has nothing left to go wrong.
+        self._can_fail_later: Final = iterations > 1 or type(storage) not in (type(None), Reservoir)
 
     # --- the step ---------------------------------------------------------------------------------
 
@@ -148,7 +151,7 @@ class Learner:
             self.seen += len(incoming)
         return StepReport(self.step, self.seen, updates, written)
 
-    def _update(self, incoming: Batch, margins: MarginWatch, undo: ExitStack) -> Update:
+    def _update(self, incoming: Batch, margins: MarginWatch, undo: Undo) -> Update:
         """Move the model once: retrieve, measure, weigh, step."""
         alone = IncomingPass(
             self._network, incoming, passes=self.passes, measured=self.rule.needs_gram
@@ -160,8 +163,9 @@ class Learner:
         self._descend(target)
         if self.memory is not None:
             self.memory.clock += 1
+        if self.memory is not None and slots.numel():
             self.memory.mark_replayed(slots)
-            undo.callback(self.memory.mark_replayed, slots, times=-1)
+            undo.append(partial(self.memory.mark_replayed, slots, times=-1))
         margins.after_update(slots)
         return Update(
             found.incoming_losses,
@@ -183,7 +187,7 @@ class Learner:
         self, incoming: Batch, slots: Int64[Tensor, " replayed"], alone: IncomingPass
     ) -> Found:
         """MEASURE g and the g_i."""
-        if self.memory is None or len(slots) == 0:
+        if self.memory is None or slots.numel() == 0:
             return alone.only()
         replayed = Batch(*self.memory.read(slots))
         return find_gradients(self._network, incoming, replayed, alone, self.rule)
@@ -200,6 +204,8 @@ class Learner:
     def _descend(self, target: dict[str, Tensor]) -> None:
         """Let the optimizer step along w."""
         check_gradients(target)
+        if self._can_fail_later:
+            self._snapshot.take_weights()
         for name, parameter in self._network.parameters.items():
             parameter.grad = target.get(name)
         self.optimizer.step()
@@ -221,7 +227,7 @@ class Learner:
         memory = self.memory
         increments = margins.after_step()
         written = Written.nothing(incoming.labels)
-        if len(admitted):
+        if admitted.numel():
             newcomers = incoming.take(admitted)
             evidence = NewcomerEvidence(self._network, memory, newcomers, increments)
             rng = self.generators["storage"]
@@ -274,22 +280,25 @@ class Learner:
         return batch
 
     @contextmanager
-    def _all_or_nothing(self) -> Iterator[ExitStack]:
+    def _all_or_nothing(self) -> Iterator[Undo]:
         """Undo everything if the body raises."""
-        self._snapshot.take()
-        with ExitStack() as undo:
-            undo.callback(self._snapshot.restore)
-            for generator in self.generators.values():
-                undo.callback(generator.set_state, generator.get_state())
-            if self.memory is not None:
-                undo.callback(self.memory.set_counters, self.memory.clock, self.memory.seen)
-            if self.storage is not None and (state := self.storage.state()):
-                undo.callback(self.storage.restore, state)
+        self._snapshot.take_buffers()
+        undo: Undo = [self._snapshot.restore]
+        for generator in self.generators.values():
+            undo.append(partial(generator.set_state, generator.get_state()))
+        if self.memory is not None:
+            undo.append(partial(self.memory.set_counters, self.memory.clock, self.memory.seen))
+        if self.storage is not None and (state := self.storage.state()):
+            undo.append(partial(self.storage.restore, state))
+        try:
             with drawing_from(self.generators["model"], self._network.device, advance=True):
                 yield undo
-            undo.pop_all()  # done: nothing to undo
+        except BaseException:
+            for put_back in reversed(undo):
+                put_back()
+            raise
 
-    def _watch_margins(self, newcomers: Batch, undo: ExitStack) -> MarginWatch:
+    def _watch_margins(self, newcomers: Batch, undo: Undo) -> MarginWatch:
         timing = "never" if self.storage is None else self.storage.margins
         return MarginWatch(self._network, self.memory, timing, newcomers, undo)
 

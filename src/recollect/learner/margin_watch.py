@@ -1,6 +1,7 @@
 """Margin increments (MI): who is measured, and when, is the storage policy's choice (note P5)."""
 
-from contextlib import ExitStack
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int64
@@ -11,6 +12,9 @@ from recollect.learner.network import Network
 from recollect.memory import Memory
 from recollect.metrics.margins import margins
 from recollect.storage import MarginTiming
+
+Undo = list[Callable[[], object]]  # ways back, run in reverse if the step fails
+_NOTHING = torch.empty(0)
 
 
 class MarginWatch:
@@ -33,11 +37,13 @@ class MarginWatch:
         memory: Memory | None,
         timing: MarginTiming,
         newcomers: Batch,
-        undo: ExitStack,
+        undo: Undo,
     ) -> None:
         self._network, self._memory = network, memory
         self._timing, self._newcomers, self._undo = timing, newcomers, undo
-        self._newcomers_before = self._stored_before = self._replayed_before = torch.empty(0)
+        self._newcomers_before = self._stored_before = self._replayed_before = _NOTHING
+        if timing == "never":
+            return
         if timing in ("insertion", "both", "all") and len(newcomers):
             self._newcomers_before = self._margins(newcomers)
         if timing == "all" and self._will_replace():
@@ -45,17 +51,19 @@ class MarginWatch:
 
     def before_update(self, slots: Int64[Tensor, " replayed"]) -> None:
         """Take margins of what is about to be replayed."""
-        if self._timing in ("replay", "both") and len(slots):
+        if self._timing in ("replay", "both") and slots.numel():
             self._replayed_before = self._margins_in(slots)
 
     def after_update(self, slots: Int64[Tensor, " replayed"]) -> None:
         """Note the increments of what was replayed."""
-        if self._timing in ("replay", "both") and len(slots):
+        if self._timing in ("replay", "both") and slots.numel():
             self._note(slots, self._margins_in(slots) - self._replayed_before)
 
     def after_step(self) -> Float[Tensor, " admitted"] | None:
         """Return the increments of the newcomers, if they are measured."""
-        if len(self._stored_before):
+        if self._timing == "never":
+            return None
+        if self._stored_before.numel():
             slots = torch.arange(len(self._stored_before))
             self._note(slots, self._stored_margins() - self._stored_before)
         if self._timing not in ("insertion", "both", "all") or not len(self._newcomers):
@@ -69,7 +77,7 @@ class MarginWatch:
     def _note(self, slots: Int64[Tensor, " slots"], increments: Float[Tensor, " slots"]) -> None:
         assert self._memory is not None
         column = self._memory.margin_increment
-        self._undo.callback(column.index_copy_, 0, slots, column[slots])
+        self._undo.append(partial(column.index_copy_, 0, slots, column[slots]))
         column[slots] = increments
 
     def _stored_margins(self) -> Float[Tensor, " slots"]:

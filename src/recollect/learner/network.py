@@ -1,8 +1,9 @@
 """The model with its loss: passes that train, and passes that only look."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from jaxtyping import Float
@@ -53,13 +54,13 @@ class Network:
 
     # --- passes that train ------------------------------------------------------------------------
 
-    def differentiate(self, batch: Batch, part_sizes: Sequence[int]) -> Pass:
+    def differentiate(self, batch: Batch, part_sizes: tuple[int, ...]) -> Pass:
         """Return the gradient of the mean loss of each part of the batch, summed over parts."""
         outputs, losses = self.losses(batch)
-        objective = losses @ _mean_weights(tuple(part_sizes), losses)
-        names, parameters = zip(*self.parameters.items(), strict=True)
-        found = torch.autograd.grad(objective, parameters, allow_unused=True)
-        gradients = {n: g for n, g in zip(names, found, strict=True) if g is not None}
+        objective = losses @ _mean_weights(part_sizes, losses.dtype, losses.device)
+        found = torch.autograd.grad(objective, list(self.parameters.values()), allow_unused=True)
+        pairs = zip(self.parameters, found, strict=True)
+        gradients = {name: gradient for name, gradient in pairs if gradient is not None}
         return Pass(losses.detach(), outputs.detach(), gradients)
 
     def measure(self, batch: Batch, *, incoming: int) -> Pass:
@@ -73,10 +74,9 @@ class Network:
             outputs, losses = self.losses(batch)
         parts = tuple(size for size in (incoming, replayed) if size)
         groups = Groups(((incoming,) if incoming else ()) + (1,) * replayed)
-        scales = losses.new_full((len(groups),), float(replayed))
-        if incoming:
-            scales[0] = 1.0
-        measured = tape.measure(losses, _mean_weights(parts, losses), groups, scales)
+        scales = _row_scales(incoming, replayed, losses.dtype, losses.device)
+        coefficients = _mean_weights(parts, losses.dtype, losses.device)
+        measured = tape.measure(losses, coefficients, groups, scales)
         return Pass(losses.detach(), outputs.detach(), measured)
 
     # --- passes that only look --------------------------------------------------------------------
@@ -122,9 +122,11 @@ class Network:
         return logits, checked_losses(losses, len(batch))
 
     def _prepared(self, inputs: object) -> object:
-        device = self.device
-        on_device = nested.map_leaves(lambda leaf: leaf.to(device), inputs)
+        on_device = nested.map_leaves(self._to_device, inputs)
         return on_device if self._transform is None else self._transform(on_device)
+
+    def _to_device(self, leaf: Tensor) -> Tensor:
+        return leaf.to(self.device)
 
     def _call(self, inputs: object) -> Tensor:
         # Several inputs are spread over the model's arguments, by position or by name.
@@ -139,9 +141,22 @@ class Network:
         )
 
 
-def _mean_weights(part_sizes: tuple[int, ...], like: Tensor) -> Float[Tensor, " examples"]:
+@lru_cache(maxsize=64)
+def _mean_weights(
+    part_sizes: tuple[int, ...], dtype: torch.dtype, device: torch.device
+) -> Float[Tensor, " examples"]:
     """1 / n for each example of a part of n: their product with losses adds up the parts' means."""
-    return torch.cat([like.new_full((size,), 1 / size) for size in part_sizes])
+    weights = [1 / size for size in part_sizes for _ in range(size)]
+    return torch.tensor(weights, dtype=dtype, device=device)
+
+
+@lru_cache(maxsize=64)
+def _row_scales(
+    incoming: int, replayed: int, dtype: torch.dtype, device: torch.device
+) -> Float[Tensor, " groups"]:
+    """K for the share of each of K replayed examples, 1 for that of all incoming ones."""
+    scales = [1.0] * bool(incoming) + [float(replayed)] * replayed
+    return torch.tensor(scales, dtype=dtype, device=device)
 
 
 def _slice(inputs: object, start: int, stop: int) -> object:

@@ -51,7 +51,7 @@ class IncomingPass:
     def only(self) -> Found:
         """With nothing to replay, w = g."""
         if self._trained is None:
-            self._trained = self._network.differentiate(self._incoming, [len(self._incoming)])
+            self._trained = self._network.differentiate(self._incoming, (len(self._incoming),))
         found = self._trained
         return Found(found.losses, found.outputs, found.losses[:0], _written(found.gradients))
 
@@ -62,7 +62,7 @@ class IncomingPass:
             if self._looked is None:
                 with leaving_no_trace(self._network.model):
                     self._looked = self._network.differentiate(
-                        self._incoming, [len(self._incoming)]
+                        self._incoming, (len(self._incoming),)
                     )
             return _written(self._looked.gradients)
         # Without mixing the joint pass has the same gradients: this pass can be its first half.
@@ -71,7 +71,7 @@ class IncomingPass:
     def _pass(self) -> Pass:
         if self._measured:
             return self._network.measure(self._incoming, incoming=len(self._incoming))
-        return self._network.differentiate(self._incoming, [len(self._incoming)])
+        return self._network.differentiate(self._incoming, (len(self._incoming),))
 
 
 def find_gradients(
@@ -82,7 +82,7 @@ def find_gradients(
         return _joint(network, incoming, replayed, measured=rule.needs_gram)
     one = alone.run()
     if alone.passes == "grouped":
-        others = [network.differentiate(part, [len(part)]) for part in _parts(replayed, rule)]
+        others = [network.differentiate(part, (len(part),)) for part in _parts(replayed, rule)]
         losses = torch.cat([other.losses for other in others])
         gradients = _stacked([_written(found.gradients) for found in (one, *others)])
         return Found(one.losses, one.outputs, losses, gradients)
@@ -91,7 +91,7 @@ def find_gradients(
         assert isinstance(one.gradients, Measurement)
         assert isinstance(two.gradients, Measurement)
         return Found(one.losses, one.outputs, two.losses, one.gradients.join(two.gradients))
-    two = network.differentiate(replayed, [len(replayed)])
+    two = network.differentiate(replayed, (len(replayed),))
     total = _added(_written(one.gradients), _written(two.gradients))
     return Found(one.losses, one.outputs, two.losses, total)
 
@@ -102,7 +102,7 @@ def _joint(network: Network, incoming: Batch, replayed: Batch, *, measured: bool
     if measured:
         found = network.measure(both, incoming=count)
     else:
-        found = network.differentiate(both, [count, len(replayed)])
+        found = network.differentiate(both, (count, len(replayed)))
     losses, outputs = found.losses, found.outputs
     return Found(losses[:count], outputs[:count], losses[count:], found.gradients)
 

@@ -13,7 +13,7 @@ from recollect.storage import Placement
 _NONE = torch.empty(0, dtype=torch.int64)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Written:
     """Who went where, and who made room.
 
@@ -47,7 +47,7 @@ class Written:
         """Write the newcomers and what is known of them."""
         if placement.stored_scores is not None:
             memory.score[: len(memory)] = placement.stored_scores
-        if not len(self.slots):
+        if not self.slots.numel():
             return
         newcomers = incoming.take(self.examples)
         memory.write(
@@ -67,21 +67,21 @@ def written_slots(
 ) -> Written:
     """Check a placement and drop newcomers that a later one of the same batch overwrites."""
     chosen: list[int] = placement.slots.tolist()
-    filled = len(memory)
+    filled, capacity = len(memory), memory.capacity
     last = {slot: position for position, slot in enumerate(chosen) if slot >= 0}
-    fresh = sorted(slot for slot in last if slot >= filled)
+    fresh = [] if memory.is_full else sorted(slot for slot in last if slot >= filled)
     if (
-        len(chosen) != len(admitted)
-        or any(not -1 <= slot < memory.capacity for slot in chosen)
+        len(chosen) != admitted.shape[0]
+        or not all(-1 <= slot < capacity for slot in chosen)
         or fresh != list(range(filled, filled + len(fresh)))
     ):
         raise ValueError(
             f"the storage policy placed {len(admitted)} newcomers in slots {chosen}; return one "
-            f"slot each, from -1 to {memory.capacity - 1}, free slots in order from {filled}."
+            f"slot each, from -1 to {capacity - 1}, free slots in order from {filled}."
         )
     slots = torch.tensor(list(last), dtype=torch.int64)
     positions = torch.tensor(list(last.values()), dtype=torch.int64)
-    taken = slots[slots < filled]
+    taken = slots if not fresh else slots[slots < filled]
     scores = memory.score if placement.stored_scores is None else placement.stored_scores
     return Written(
         slots,

@@ -61,26 +61,26 @@ class ConfidenceReservoir(Storage):
 
     @override
     def admit(self, labels: Tensor, memory: Memory, rng: torch.Generator) -> Tensor:
-        return reservoir_admission(len(labels), memory, rng)
+        return reservoir_admission(labels.shape[0], memory, rng)
 
     @override
     def place(
         self, labels: Tensor, memory: Memory, evidence: Evidence, rng: torch.Generator
     ) -> Placement:
-        slots = torch.arange(len(memory), len(memory) + len(labels))
+        slots = torch.arange(len(memory), len(memory) + labels.shape[0])
         num_free = memory.capacity - len(memory)
-        if num_free >= len(labels):
+        if num_free >= labels.shape[0]:
             return Placement(slots)
         # A newcomer is itself up for replacement by those behind it in the same batch: its score
         # is that of an example never replayed.
-        increments = torch.zeros(len(labels))
+        increments = torch.zeros(labels.shape[0])
         if self.margins in ("insertion", "both"):
             increments = evidence.margin_increments()
         arriving = self.margin_weight * increments
         scores = torch.cat((self.scores(memory), arriving[:num_free]))
         seen_scores = scores[: len(memory)].clone()
         classes = torch.cat((memory.labels[: len(memory)].cpu(), labels[:num_free].cpu()))
-        for newcomer in range(num_free, len(labels)):
+        for newcomer in range(num_free, labels.shape[0]):
             slot = self._victim(scores, classes, rng)
             slots[newcomer] = slot
             scores[slot] = arriving[newcomer]

@@ -32,10 +32,14 @@ class Reservoir(Storage):
     def place(
         self, labels: Tensor, memory: Memory, evidence: Evidence, rng: torch.Generator
     ) -> Placement:
-        slots = torch.arange(len(memory), len(memory) + len(labels))
-        num_replacing = len(labels) - max(0, memory.capacity - len(memory))
+        count, filled = labels.shape[0], len(memory)
+        if memory.is_full:
+            return Placement(torch.randint(memory.capacity, (count,), generator=rng))
+        slots = torch.arange(filled, filled + count)
+        num_replacing = count - (memory.capacity - filled)
         if num_replacing > 0:
-            slots[-num_replacing:] = torch.randint(memory.capacity, (num_replacing,), generator=rng)
+            replaced = torch.randint(memory.capacity, (num_replacing,), generator=rng)
+            slots[-num_replacing:] = replaced
         return Placement(slots)
 
 
@@ -45,7 +49,9 @@ def reservoir_admission(
     """Admit the t-th example of the stream with probability min(1, M / t)."""
     if memory.seen + num_newcomers <= memory.capacity:
         return torch.arange(num_newcomers)
-    order = torch.arange(memory.seen + 1, memory.seen + num_newcomers + 1)  # t
-    # In double precision: 2^-53 is far below any M / t a stream can reach.
-    drawn = torch.rand(num_newcomers, generator=rng, dtype=torch.float64) * order
-    return (drawn < memory.capacity).nonzero().squeeze(1)
+    # In double precision: 2^-53 is far below any M / t a stream can reach. And as Python numbers:
+    # for a batch, five tiny tensor operations cost more.
+    drawn = torch.rand(num_newcomers, generator=rng, dtype=torch.float64).tolist()
+    order = range(memory.seen + 1, memory.seen + num_newcomers + 1)  # t
+    entering = [i for i, t in enumerate(order) if drawn[i] * t < memory.capacity]
+    return torch.tensor(entering, dtype=torch.int64)

@@ -9,7 +9,8 @@ class AccuracyMatrix:
     """Correct answers and questions for every pair (trained up to, tested on) of segments.
 
     The entry a_(i,j) is the accuracy on segment j after training on segments 0 to i. Counts are
-    kept, not rounded shares, so a short last batch weighs what it holds. Segments are counted from 0.
+    kept, not rounded shares, so a short last batch weighs what it holds. Segments are
+    counted from 0.
 
     Example:
         >>> matrix = AccuracyMatrix()

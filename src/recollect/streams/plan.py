@@ -1,7 +1,7 @@
 """Which example arrives when, and where one batch ends and the next begins."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -53,6 +53,12 @@ class Plan:
         """Number of examples of each segment."""
         sizes: list[int] = torch.bincount(self.origin, minlength=self.num_segments).tolist()
         return sizes
+
+    def without_short_batches(self) -> "Plan":
+        """Leave out the examples of every batch that is not full, as `drop_last` loaders do."""
+        lengths = torch.diff(torch.tensor([0, *self.batch_ends()]))
+        is_kept = torch.repeat_interleave(lengths == self.batch_size, lengths)
+        return replace(self, order=self.order[is_kept], origin=self.origin[is_kept])
 
     def batch_ends(self) -> list[int]:
         """Return the position after the last example of each batch."""

@@ -26,6 +26,13 @@ def test_an_empty_segment_makes_no_batch() -> None:
     assert plan.segment_sizes == [0, 2, 0]
 
 
+def test_short_batches_can_be_left_out() -> None:
+    plan = Plan.by_segment([torch.arange(5), torch.arange(5, 9)], batch_size=2)
+    whole = plan.without_short_batches()
+    assert whole.order.tolist() == [0, 1, 2, 3, 5, 6, 7, 8]
+    assert whole.batch_ends() == [2, 4, 6, 8]
+
+
 def test_a_batch_size_of_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="`batch_size` is 0"):
         Plan.by_segment([torch.arange(5)], batch_size=0)

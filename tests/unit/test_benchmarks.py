@@ -276,7 +276,9 @@ def test_the_stream_can_be_replaced_by_a_blurred_one() -> None:
     blurred = replace(sharp, stream=blurred_boundaries(sharp.stream, width=200))
     assert blurred.stream.num_examples == sharp.stream.num_examples
     assert _streamed(blurred.fresh_stream()) == _streamed(sharp.stream)
-    assert len(blurred.samples(3)) == 5
+    samples = blurred.samples(200)
+    assert torch.equal(samples[1][1], blurred.stream.peek(1000, 1200)[0])
+    assert [len(shown) for _, shown in blurred.samples(5000)] == [1000] * 5
 
 
 def test_evaluation_reads_the_test_sets() -> None:

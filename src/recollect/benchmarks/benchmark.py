@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 from torch import Tensor, nn
 
@@ -107,15 +108,16 @@ class Benchmark:
         return self.stream.fresh()
 
     def samples(self, num: int = 10) -> list[tuple[str, Tensor]]:
-        """Return the first `num` inputs of each segment as the learner will meet them.
+        """Return the first `num` inputs of each stretch of the stream as the learner meets them.
 
         Stored inputs, the segment's transform applied, the model's scaling not: bytes of images
-        stay bytes, ready to be drawn. Reading them does not move the stream.
+        stay bytes, ready to be drawn. Reading them does not move the stream. Where boundaries are
+        blurred, the stretch of a segment shows the mixture that arrives there.
         """
         if num < 1:
             raise ValueError(f"`num` is {num}; pass at least 1.")
-        inputs = self.stream.examples.inputs
+        stops = [0, *accumulate(self.stream.plan.segment_sizes)]
         return [
-            (segment.name, segment.transform(inputs[self.stream.indices_of(number)[:num]]))
-            for number, segment in enumerate(self.stream.segments)
+            (segment.name, self.stream.peek(start, min(start + num, stop))[0])
+            for segment, (start, stop) in zip(self.stream.segments, pairwise(stops), strict=True)
         ]

@@ -149,12 +149,13 @@ class Stream:
         if self._batch_index == len(self):
             raise StopIteration
         start, stop = self.cursor, self._batch_ends[self._batch_index]
-        batch = self._batch(start, stop)
+        batch = self.peek(start, stop)
         self._batch_index += 1
         self._is_spent = self._batch_index == len(self)
         return batch
 
-    def _batch(self, start: int, stop: int) -> Batch:
+    def peek(self, start: int, stop: int) -> Batch:
+        """For evaluators: what arrives at positions `start` to `stop`. The cursor stays."""
         indices = self.plan.order[start:stop]
         inputs = self.examples.inputs[indices]
         origin = self.plan.origin[start:stop]

@@ -26,6 +26,10 @@ def test_a_factor_makes_each_class_rarer_than_the_one_before(balanced: Stream) -
     assert _counts(imbalanced(balanced, factor=0.5)) == [20, 10, 5, 2, 1, 1]
 
 
+def test_the_rarest_class_keeps_one_example(balanced: Stream) -> None:
+    assert _counts(imbalanced(balanced, ratios={0: 0.001})) == [1, 20, 20, 20, 20, 20]
+
+
 def test_kept_examples_arrive_in_the_order_they_had(balanced: Stream) -> None:
     rarer = imbalanced(balanced, factor=0.7)
     place = {index: place for place, index in enumerate(balanced.plan.order.tolist())}

@@ -117,6 +117,14 @@ def test_other_inputs_or_another_transform_make_another_stream(numbered: Example
     assert len({plain.fingerprint, shifted.fingerprint, negated.fingerprint}) == 3
 
 
+def test_another_order_of_examples_with_equal_labels_makes_another_stream() -> None:
+    alike = Examples(torch.arange(9), torch.zeros(9, dtype=torch.int64))
+    orders = [torch.arange(9), torch.tensor([0, 1, 2, 3, 4, 5, 6, 8, 7])]
+    segments = [Segment("all", (0,))]
+    streams = [Stream(alike, segments, Plan.by_segment([o], batch_size=3)) for o in orders]
+    assert streams[0].fingerprint != streams[1].fingerprint
+
+
 def test_a_cursor_inside_a_batch_is_refused(stream: Stream) -> None:
     with pytest.raises(StreamError, match="`cursor` is 3, which is not between two batches"):
         stream.restore({"cursor": 3, "fingerprint": stream.fingerprint})

@@ -79,6 +79,15 @@ def test_a_half_turn_of_a_wide_image_does_not_shear_it(rng: torch.Generator) -> 
     torch.testing.assert_close(Rotation(180)(images), images.flip(-1, -2), rtol=0, atol=1e-5)
 
 
+def test_a_quarter_turn_of_a_wide_image_keeps_distances() -> None:
+    image = torch.zeros(1, 5, 9)
+    image[0, 2, 6] = 1  # two to the right of the centre
+    turned = Rotation(90)(image)[0]
+    expected = torch.zeros(5, 9)
+    expected[0, 4] = 1  # two above it
+    torch.testing.assert_close(turned, expected, rtol=0, atol=1e-5)
+
+
 def test_vectors_cannot_be_turned() -> None:
     with pytest.raises(ValueError, match="a rotation needs images"):
         Rotation(30)(torch.zeros(2, 784))

@@ -18,6 +18,7 @@ from recollect.benchmarks import (
 )
 from recollect.benchmarks.scaling import centred, flat_unit, unit
 from recollect.datasets import Examples, LabelledData
+from recollect.errors import DataError
 from recollect.metrics import evaluate
 from recollect.streams import Stream, Unchanged, blurred_boundaries, rotated
 
@@ -371,6 +372,27 @@ def test_no_samples_are_refused() -> None:
         benchmark("mnist-split", data=MNIST).samples(0)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        ({"name": "mnist-split"}, ("mnist-embedded", None)),
+        ({"name": "mnist-permuted", "data": "mnist", "root": "here"}, ("mnist", "here")),
+    ],
+)
+def test_data_is_loaded_by_name_from_where_the_user_says(
+    arguments: dict[str, Any], asked: tuple[str, str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads = []
+
+    def load(name: str, *, root: str | None = None) -> LabelledData:
+        loads.append((name, root))
+        return MNIST
+
+    monkeypatch.setattr(datasets, "load", load, raising=False)
+    assert benchmark(**arguments).segments[0].test_source is MNIST.test
+    assert loads == [asked]
+
+
 needs_loaders = pytest.mark.skipif(
     "load" not in dir(datasets), reason="recollect.datasets has no loaders in this tree yet"
 )
@@ -399,3 +421,28 @@ def test_the_embedded_training_digits_are_not_among_the_test_digits() -> None:
     train = {row.numpy().tobytes() for row in segment.train_source.inputs}
     test = [row.numpy().tobytes() for row in segment.test_source.inputs]
     assert not any(row in train for row in test)
+
+
+@needs_loaders
+@pytest.mark.parametrize(
+    ("name", "streamed", "tested"),
+    [("cifar10-split", 9750, 2000), ("mini-imagenet-split", 2500, 500)],
+)
+def test_large_data_on_this_machine_makes_the_papers_protocol(
+    name: str, streamed: int, tested: int
+) -> None:
+    try:
+        built = benchmark(name, seed=1)
+    except DataError as missing:
+        pytest.skip(f"{name} needs data that is not on this machine: {missing}")
+    assert set(_sizes(built)) == {streamed}
+    held_out = {i for segment in built.segments for i in segment.validation_indices.tolist()}
+    assert not held_out & _streamed(built.stream)
+    for number, segment in enumerate(built.segments):
+        labels = segment.train_source.labels[built.stream.indices_of(number)]
+        assert set(labels.tolist()) == set(segment.classes)
+        assert len(segment.test_indices) == tested
+    inputs, _ = next(built.stream)
+    stored = built.segments[0].train_source.inputs
+    assert torch.equal(inputs, stored[built.stream.plan.order[:10]])
+    assert built.stream.examples.inputs.data_ptr() == stored.data_ptr()

@@ -85,5 +85,3 @@ class AccuracyMatrix:
     def __eq__(self, other: object) -> bool:
         """Compare counts."""
         return isinstance(other, AccuracyMatrix) and self._counts == other._counts
-
-    __hash__ = None  # type: ignore[assignment]

@@ -94,6 +94,10 @@ class IterableStream:
                 f"Batch {self._batches_given} has labels of shape {tuple(labels.shape)} for inputs "
                 f"of shape {tuple(inputs.shape)}; give one label per example."
             )
+        if labels.is_floating_point():
+            raise StreamError(
+                f"Batch {self._batches_given} has labels of {labels.dtype}; give whole numbers."
+            )
         labels = labels.to(torch.int64)
         self._cursor += len(labels)
         self._batches_given += 1

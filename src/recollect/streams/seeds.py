@@ -1,6 +1,7 @@
 """One seed, many independent generators."""
 
 import hashlib
+from operator import index
 
 import torch
 
@@ -21,8 +22,9 @@ def derived_generator(seed: int, *purpose: str | int) -> torch.Generator:
         >>> torch.equal(torch.randperm(9, generator=first), torch.randperm(9, generator=again))
         True
     """
-    if seed < 0:
+    whole = index(seed)  # a numpy integer is one, 0.5 is not
+    if whole < 0:
         raise ValueError(f"`seed` is {seed}; pass zero or a positive whole number.")
     # repr() keeps ("a", 1) and ("a", "1") apart; hash() would change from process to process.
-    digest = hashlib.sha256(repr((int(seed), *purpose)).encode()).digest()
+    digest = hashlib.sha256(repr((whole, *purpose)).encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") >> 1)

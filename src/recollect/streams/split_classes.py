@@ -60,7 +60,7 @@ def split_classes(
             f"`classes_per_segment` is {classes_per_segment} and `groups` is given too; pass one."
         )
     segments = [class_segment(group) for group in groups]
-    _refuse_shared_classes(segments)
+    _check_classes(segments, set(classes_in(pool_labels)))
     orders = [
         draw_examples(
             pool[torch.isin(pool_labels, torch.tensor(segment.classes))],
@@ -119,10 +119,16 @@ def class_groups(
     return [tuple(ordered[start : start + size]) for start in range(0, len(ordered), size)]
 
 
-def _refuse_shared_classes(segments: Sequence[Segment]) -> None:
+def _check_classes(segments: Sequence[Segment], present: set[int]) -> None:
     named = [label for segment in segments for label in segment.classes]
     twice = sorted({label for label in named if named.count(label) > 1})
     if twice:
         raise ValueError(
             f"`groups` names classes {twice} more than once; give each class to one segment."
+        )
+    absent = sorted(set(named) - present)
+    if absent:
+        raise ValueError(
+            f"`groups` names classes {absent}, which have no examples; the data has classes "
+            f"{sorted(present)}."
         )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Protocol, final
 
+import torch
 from torch import Tensor
 
 from recollect.datasets import Examples
@@ -57,7 +58,6 @@ class Stream:
         plan: The order of arrival and the cut into batches.
 
     Example:
-        >>> import torch
         >>> data = Examples(torch.arange(5), torch.tensor([0, 1, 0, 1, 0]))
         >>> orders = [torch.tensor([0, 2, 4]), torch.tensor([1, 3])]
         >>> plan = Plan.by_segment(orders, batch_size=2)
@@ -160,10 +160,10 @@ class Stream:
         inputs = self.examples.inputs[indices]
         origin = self.plan.origin[start:stop]
         for segment_index in sorted(set(origin.tolist())):
-            transform = self.segments[segment_index].transform
-            if not isinstance(transform, Unchanged):
+            segment = self.segments[segment_index]
+            if not isinstance(segment.transform, Unchanged):
                 rows = origin == segment_index
-                inputs[rows] = transform(inputs[rows])
+                inputs[rows] = _transformed(inputs[rows], segment)
         return inputs, self.examples.labels[indices]
 
     @property
@@ -174,7 +174,8 @@ class Stream:
             digest.update(repr((tuple(self.examples.inputs.shape[1:]), self._batch_ends)).encode())
             labels = self.examples.labels[self.plan.order]
             for part in (self.plan.order, self.plan.origin, labels, *self._probed_inputs()):
-                digest.update(part.contiguous().numpy().tobytes())
+                # As bytes, because numpy knows neither bfloat16 nor other devices.
+                digest.update(part.cpu().flatten().view(torch.uint8).numpy().tobytes())
             self._fingerprint = digest.hexdigest()
         return self._fingerprint
 
@@ -184,7 +185,7 @@ class Stream:
         probed = []
         for segment_index, segment in enumerate(self.segments):
             inputs = self.examples.inputs[self.indices_of(segment_index)[:_PROBED_INPUTS]]
-            probed.append(segment.transform(inputs) if len(inputs) else inputs)
+            probed.append(_transformed(inputs, segment) if len(inputs) else inputs)
         return probed
 
     def state(self) -> dict[str, Any]:
@@ -214,3 +215,14 @@ class Stream:
         self._batch_index = batch_index
         # A run saved after its last batch may be continued: its loop has nothing more to give.
         self._is_spent = False
+
+
+def _transformed(inputs: Tensor, segment: Segment) -> Tensor:
+    changed = segment.transform(inputs)
+    if changed.shape != inputs.shape or changed.dtype != inputs.dtype:
+        raise StreamError(
+            f"The transform of segment `{segment.name}` makes {changed.dtype} of shape "
+            f"{tuple(changed.shape)} from {inputs.dtype} of shape {tuple(inputs.shape)}; segments "
+            "share batches, so keep shape and dtype, and scale for the model afterwards."
+        )
+    return changed

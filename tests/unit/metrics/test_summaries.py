@@ -11,6 +11,8 @@ Segment 0 fell from 9 to 6; segment 1 rose from 8 to 9.
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recollect.metrics import (
     AccuracyMatrix,
@@ -83,6 +85,22 @@ def test_only_cited_forgetting_is_negative_when_everything_gets_better() -> None
     assert forgetting(better) == pytest.approx(-0.4)
     assert forgetting(better, definition="mir") == 0
     assert forgetting(better, definition="raptormai") == 0
+
+
+@given(st.data(), st.integers(2, 6))
+def test_the_definitions_keep_their_order_on_any_matrix(data: st.DataObject, size: int) -> None:
+    rows = [
+        data.draw(st.lists(st.integers(0, 10), min_size=k, max_size=k)) for k in range(1, size + 1)
+    ]
+    matrix = _matrix(rows)
+    cited, mir, raptormai = (
+        forgetting(matrix, definition=definition) for definition in ("cited", "mir", "raptormai")
+    )
+    assert -1 <= cited <= mir + 1e-12
+    assert 0 <= mir <= 1
+    assert raptormai == pytest.approx(mir * (size - 1) / size)
+    # The best so far is at least what was known right after learning.
+    assert cited >= -backward_transfer(matrix) - 1e-12
 
 
 def test_one_segment_cannot_be_forgotten() -> None:

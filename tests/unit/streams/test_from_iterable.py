@@ -85,6 +85,12 @@ def test_a_cursor_of_other_batches_is_refused(
         from_iterable(other).restore(stream.state())
 
 
+def test_labels_that_are_not_whole_numbers_are_refused() -> None:
+    stream = from_iterable([(torch.zeros(2, 2), torch.tensor([0.5, 1.0]))])
+    with pytest.raises(StreamError, match=r"Batch 0 has labels of torch\.float32"):
+        next(stream)
+
+
 def test_a_batch_with_too_few_labels_is_refused() -> None:
     stream = from_iterable([(torch.zeros(3, 2), torch.zeros(2))])
     with pytest.raises(StreamError, match=r"Batch 0 has labels of shape \(2,\)"):

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import torch
 
@@ -30,6 +32,12 @@ def test_global_randomness_is_left_alone() -> None:
     before = torch.random.get_rng_state()
     _draws(0, "order")
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_a_seed_that_is_not_a_whole_number_is_refused() -> None:
+    seed: Any = 0.5
+    with pytest.raises(TypeError, match="float"):
+        derived_generator(seed, "order")
 
 
 def test_a_negative_seed_is_refused() -> None:

@@ -126,6 +126,11 @@ def test_a_class_in_two_groups_is_refused(numbered: Examples) -> None:
         split_classes(numbered, groups=[(0, 1), (1, 2)])
 
 
+def test_a_class_without_examples_is_refused(numbered: Examples) -> None:
+    with pytest.raises(ValueError, match=r"`groups` names classes \[7\], which have no examples"):
+        split_classes(numbered, groups=[(0, 7)])
+
+
 def test_a_class_order_that_leaves_one_out_is_refused(numbered: Examples) -> None:
     with pytest.raises(ValueError, match="name each once"):
         split_classes(numbered, classes_per_segment=1, class_order=[0, 1, 2, 3, 4])

@@ -5,7 +5,7 @@ import torch
 
 from recollect.datasets import Examples
 from recollect.errors import StreamError
-from recollect.streams import Plan, Segment, Stream, split_classes
+from recollect.streams import InputTransform, Plan, Segment, Stream, split_classes
 
 
 @pytest.fixture
@@ -137,6 +137,23 @@ def test_a_transform_reaches_only_the_examples_of_its_segment(numbered: Examples
     inputs, _ = next(stream)
     assert inputs[:, 0].tolist() == [10, -11, 12, -13, -14]
     assert int(numbered.inputs.min()) == 0  # the source was not written to
+
+
+@pytest.mark.parametrize("transform", [lambda x: x.float(), lambda x: x[:, :1]])
+def test_a_transform_that_changes_shape_or_dtype_is_refused(
+    transform: InputTransform, numbered: Examples
+) -> None:
+    plan = Plan.by_segment([torch.arange(5)], batch_size=5)
+    stream = Stream(numbered, [Segment("odd", (0,), transform)], plan)
+    with pytest.raises(StreamError, match="The transform of segment `odd` makes"):
+        next(stream)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.bool, torch.float64])
+def test_inputs_of_any_dtype_have_a_fingerprint(dtype: torch.dtype) -> None:
+    examples = Examples(torch.ones(5, 3, dtype=dtype), torch.arange(5))
+    plan = Plan.by_segment([torch.arange(5)], batch_size=5)
+    assert len(Stream(examples, [Segment("all", (0,))], plan).fingerprint) == 64
 
 
 def test_the_source_is_not_copied(numbered: Examples, stream: Stream) -> None:

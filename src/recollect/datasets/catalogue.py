@@ -59,9 +59,7 @@ def load(name: str, *, root: str | Path | None = None) -> LabelledData:
     return data_set(name).load(None if root is None else Path(root).expanduser())
 
 
-def fetch(
-    name: str, *, root: str | Path | None = None, progress: Progress = no_progress
-) -> Path:
+def fetch(name: str, *, root: str | Path | None = None, progress: Progress = no_progress) -> Path:
     """Bring a data set to this machine: from `root`, else a registry, else its makers' page.
 
     Safe to kill at any moment and to run twice at once; calling it again does no work.

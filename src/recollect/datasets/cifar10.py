@@ -49,7 +49,9 @@ def batch_bytes(labels: NDArray[np.uint8], pixels: NDArray[np.uint8]) -> bytes:
         labels: One class number an image.
         pixels: One image a row, channel after channel.
     """
-    return np.concatenate([labels.reshape(-1, 1), pixels.reshape(len(labels), -1)], axis=1).tobytes()
+    return np.concatenate(
+        [labels.reshape(-1, 1), pixels.reshape(len(labels), -1)], axis=1
+    ).tobytes()
 
 
 def _find_folder(root: Path) -> Path | None:

@@ -214,7 +214,7 @@ class _OpenedPickles(OpenedSource):
 
     def pixels(self, image: Any, *, side: int) -> NDArray[np.uint8]:
         split, index = image
-        pixels = self._arrays[split][index]
+        pixels: NDArray[np.uint8] = self._arrays[split][index]
         if pixels.shape != (side, side, 3):
             raise DataError(
                 f"image {index} of the `{split}` pickle has shape {pixels.shape}, not "
@@ -234,7 +234,9 @@ def _read_class_pickle(path: Path, split: str) -> tuple[NDArray[np.uint8], dict[
         images, classes = named["data"], {}
         for index, label in enumerate(named["labels"]):
             # A number means something within its own file only.
-            name = f"{split}-{int(label):03d}" if isinstance(label, int | np.integer) else _text(label)
+            name = (
+                f"{split}-{int(label):03d}" if isinstance(label, int | np.integer) else _text(label)
+            )
             classes.setdefault(name, []).append(index)
     else:
         raise _unknown_pickle(path, f"a dict of {sorted(named)}")
@@ -246,9 +248,7 @@ def _read_class_pickle(path: Path, split: str) -> tuple[NDArray[np.uint8], dict[
 
 
 def _as_classes(class_dict: Any) -> dict[str, list[int]]:
-    return {
-        _text(name): [int(index) for index in indices] for name, indices in class_dict.items()
-    }
+    return {_text(name): [int(index) for index in indices] for name, indices in class_dict.items()}
 
 
 def _text(value: Any) -> str:

@@ -14,7 +14,7 @@ def digest_of(path: Path, *, algorithm: str = "md5") -> str:
 
     Args:
         path: The file.
-        algorithm: A name `hashlib` knows. The old image sets publish md5: it tells damage, not malice.
+        algorithm: A name `hashlib` knows. md5, which old sets publish, tells damage, not malice.
     """
     running = hashlib.new(algorithm, usedforsecurity=False)
     with path.open("rb") as stream:

@@ -92,17 +92,20 @@ def _compress(content: bytes) -> bytes:
     return lzma.compress(content, check=lzma.CHECK_NONE, filters=[lzma2])
 
 
+_ABOUT = About(
+    name="mnist-embedded",
+    title="MNIST: all 10,000 test and 21,500 training digits, inside the package",
+    licence="CC BY-SA 3.0",
+    homepage="http://yann.lecun.com/exdb/mnist/",
+    num_bytes=3_986_580,
+)
+
+
 @dataclass(frozen=True)
 class EmbeddedMnist(DataSet):
     """MNIST as far as it fits into the package: needs no network and no disk."""
 
-    about: About = About(
-        name="mnist-embedded",
-        title="MNIST: all 10,000 test and 21,500 training digits, inside the package",
-        licence="CC BY-SA 3.0",
-        homepage="http://yann.lecun.com/exdb/mnist/",
-        num_bytes=3_986_580,
-    )
+    about: About = _ABOUT
 
     def locate(self) -> Path:
         """Return the package's own folder."""

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-
 from recollect.datasets.parquet import read_parquet_columns
 from recollect.datasets.roots import huggingface_hub
 from recollect.errors import DataError
@@ -62,7 +61,9 @@ def _read_split(files: list[Path], copy: HubCopy) -> Split:
 
 def _decoded(cell: object, file: Path) -> NDArray[np.uint8]:
     if not (isinstance(cell, dict) and isinstance(cell.get("bytes"), bytes)):
-        raise DataError(f"`{file}` has an image cell without bytes; fetch the data set another way.")
+        raise DataError(
+            f"`{file}` has an image cell without bytes; fetch the data set another way."
+        )
     from PIL import Image
 
     with Image.open(io.BytesIO(cell["bytes"])) as image:

@@ -1,4 +1,4 @@
-"""How files come to rest: under a lock, checked, and by one rename, so a kill leaves no half file."""
+"""How files come to rest: under a lock and by one rename, so a kill leaves no half file."""
 
 import errno
 import fcntl

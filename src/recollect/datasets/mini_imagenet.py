@@ -36,6 +36,14 @@ _FORMS = (
     "`train|val|test.csv` with a folder `images`"
 )
 
+_ABOUT = About(
+    name="mini-imagenet",
+    title="60,000 photographs, 84x84 colour, 100 classes",
+    licence="ImageNet's terms: research only, yours to bring",
+    homepage="https://image-net.org",
+    num_bytes=60_000 * 3 * 84 * 84,
+)
+
 
 @dataclass(frozen=True)
 class MiniImageNet(DataSet):
@@ -51,13 +59,7 @@ class MiniImageNet(DataSet):
         side: Height and width; other sizes are resized (Lanczos).
     """
 
-    about: About = About(
-        name="mini-imagenet",
-        title="60,000 photographs, 84x84 colour, 100 classes",
-        licence="ImageNet's terms: research only, yours to bring",
-        homepage="https://image-net.org",
-        num_bytes=60_000 * 3 * 84 * 84,
-    )
+    about: About = _ABOUT
     num_classes: int = 100
     train_a_class: int = 500
     test_a_class: int = 100

@@ -1,6 +1,7 @@
 """Parquet files, through pyarrow when it is installed."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +31,14 @@ def read_parquet_columns(path: Path, columns: Sequence[str]) -> dict[str, list[A
 
 def _opened(path: Path) -> Any:
     try:
-        import pyarrow
-        import pyarrow.parquet
+        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError as error:
         raise MissingExtraError(
             f"`{path}` is a Parquet file and pyarrow is not installed. Run "
             "`pip install 'recollect[parquet]'`."
         ) from error
     try:
-        return pyarrow.parquet.ParquetFile(path)
+        return parquet.ParquetFile(path)
     except pyarrow.ArrowInvalid as error:
         raise DataError(
             f"`{path}` is not a Parquet file ({error}). Pass a `.parquet` or a `.csv` file."

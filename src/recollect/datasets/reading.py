@@ -18,8 +18,7 @@ def read_maybe_gzipped(path: Path, *, max_bytes: int) -> bytes:
         UnsafeFileError: It is longer, or is not the gzip file its name says.
     """
     try:
-        opened = gzip.open(path) if path.suffix == ".gz" else path.open("rb")
-        with opened as stream:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
             content = stream.read(max_bytes + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UnsafeFileError(

@@ -12,7 +12,9 @@ from rich.table import Table
 
 from recollect.datasets import CATALOGUE, contact_sheet, fetch, load
 from recollect.datasets.catalogue import data_set
+from recollect.datasets.dataset import DataSet
 from recollect.datasets.downloads import Progress as Told
+from recollect.datasets.roots import cache_root
 
 app = typer.Typer(help="List, fetch, verify and show data sets.", no_args_is_help=True)
 
@@ -27,17 +29,21 @@ Root = Annotated[
 def list_data_sets() -> None:
     """List the data sets, their terms, and whether they are on this machine."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("name", "what it is", "size", "licence", "where"):
+    for heading in ("name", "what it is (train + test images)", "size", "licence", "where"):
         table.add_column(heading, overflow="fold", justify="right" if heading == "size" else "left")
     for name, entry in CATALOGUE.items():
-        place = entry.locate()
         about = entry.about
         size = f"{about.num_bytes / 1e6:,.0f} MB"
-        where = _short(place) if place else f"[dim]not here: recollect data fetch {name}[/dim]"
-        table.add_row(f"[bold]{name}[/bold]", about.title, size, about.licence, where)
-    console = Console()
+        table.add_row(f"[bold]{name}[/bold]", about.title, size, about.licence, _where(entry))
     # Piped into a file or another command, a row stays a row.
-    console.print(table, width=None if console.is_terminal else 200, crop=False)
+    console = Console()
+    console = console if console.is_terminal else Console(width=200)
+    console.print(table)
+    console.print(
+        f"\nOur folder, the <data> above, is {_short(cache_root())} (set RECOLLECT_DATA to change "
+        "it).\n`recollect data fetch NAME` brings a data set here.",
+        highlight=False,
+    )
 
 
 @app.command("fetch")
@@ -82,6 +88,15 @@ def _known(name: str) -> None:
         data_set(name)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def _where(entry: DataSet) -> str:
+    place = entry.locate()
+    if place is None:
+        return "[yellow]not here[/yellow]"
+    if place.is_relative_to(cache_root()):
+        return f"<data>/{place.relative_to(cache_root())}"
+    return "in the package"
 
 
 def _short(path: Path) -> str:

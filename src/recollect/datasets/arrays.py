@@ -80,7 +80,7 @@ def from_huggingface(split: Any, *, input_column: str, label_column: str) -> Exa
                 f"{', '.join(split.column_names)}. Pass one split and one of its columns."
             )
     inputs = [_one_input(value) for value in split[input_column]]
-    return from_arrays(_stacked(inputs, name=input_column), np.asarray(split[label_column]))
+    return from_arrays(_stacked(inputs, name=input_column), np.asarray(list(split[label_column])))
 
 
 def _items(dataset: Dataset[Any]) -> Iterable[Any]:

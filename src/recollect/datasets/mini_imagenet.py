@@ -38,8 +38,8 @@ _FORMS = (
 
 _ABOUT = About(
     name="mini-imagenet",
-    title="60,000 photographs, 84x84 colour, 100 classes",
-    licence="ImageNet's terms: research only, yours to bring",
+    title="100 classes of photos, 84x84 colour, 50,000 + 10,000",
+    licence="ImageNet's: research only",
     homepage="https://image-net.org",
     num_bytes=60_000 * 3 * 84 * 84,
 )

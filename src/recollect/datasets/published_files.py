@@ -11,7 +11,7 @@ from recollect.datasets.downloads import Progress
 from recollect.datasets.examples import LabelledData
 from recollect.datasets.landing import locked, require_space, staged_folder
 from recollect.datasets.roots import cache_root
-from recollect.errors import DataError, DiskSpaceError
+from recollect.errors import DataError, DiskSpaceError, MissingExtraError
 
 Contents = dict[str, bytes]
 """File name to the file's bytes, as the makers published them."""
@@ -125,7 +125,7 @@ class PublishedFiles(DataSet):
         if root is not None and self.find_folder(root) is not None:
             # The user named it: if it is damaged they should hear so, not get other bytes.
             return self._checked(root)
-        failures = [] if root is None else [f"`{root}`: no {self.layouts} there"]
+        failures = [] if root is None else [f"`{root}`: nothing we know there"]
         for way in self.ways:
             _sweep(scratch)
             progress(way.title, 0, None)
@@ -137,7 +137,7 @@ class PublishedFiles(DataSet):
                 failures.append(f"{way.title}: not there")
             except DiskSpaceError:
                 raise
-            except DataError as error:
+            except (DataError, MissingExtraError) as error:
                 failures.append(f"{way.title}: {error}")
         raise self._nothing_worked(failures)
 

@@ -100,7 +100,7 @@ class Memory:
     def ages(self, slots: Int64[Tensor, " slots"] | None = None) -> Int64[Tensor, " slots"]:
         """Updates since each example was stored, counting from 1 (a in EX = n / a; note P6)."""
         stored_at = self.stored_at[: len(self)] if slots is None else self.stored_at[slots]
-        return self.clock - stored_at + 1
+        return torch.rsub(stored_at, self.clock + 1)
 
     def counts_by_class(self) -> dict[int, int]:
         """How many slots each class holds, by class."""
@@ -155,8 +155,9 @@ class Memory:
         for held, leaf in zip(self._stored, nested.leaves(inputs), strict=True):
             held.index_copy_(0, place, leaf.to(self.device))
         self.labels.index_copy_(0, place, labels.to(self.device))
-        self._counts[slots] = torch.tensor([0, self.clock, 0])
-        self.arrived_at[slots] = arrived_at
+        counts = torch.empty(slots.shape[0], len(_COUNTS), dtype=torch.int64)
+        counts[:, 0], counts[:, 1], counts[:, 2] = arrived_at, self.clock, 0
+        self._counts.index_copy_(0, slots, counts)
         self._measures.index_fill_(0, slots, 0.0)
         if not self.is_full:
             self._filled = max(self._filled, int(slots.max()) + 1)
@@ -191,7 +192,7 @@ class Memory:
 
     def mark_replayed(self, slots: Int64[Tensor, " slots"], *, times: int = 1) -> None:
         """Count one more replay of each of `slots` (n in EX = n / a)."""
-        self.times_replayed[slots] += times
+        self.times_replayed.index_add_(0, slots, torch.ones_like(slots), alpha=times)
 
     def _columns(self) -> dict[str, Tensor]:
         tables = ((_COUNTS, self._counts), (_MEASURES, self._measures))

@@ -87,8 +87,9 @@ class GradientEngine:
     def record(self) -> Iterator["Tape"]:
         """Record every call of a layer with parameters inside the `with` block."""
         tape = Tape(self, planning=self._units is None)
+        keep = tape.keep
         handles = [
-            module.register_forward_hook(partial(tape.keep, path), with_kwargs=True)
+            module.register_forward_hook(partial(keep, path), with_kwargs=True)
             for path, module in self._watched
         ]
         try:

@@ -164,6 +164,8 @@ class Learner:
         if margins is not None:
             margins.before_update(slots)
         found = self._find_gradients(incoming, slots, alone)
+        if margins is not None:
+            margins.learnt_from(found.outputs)
         gram, weights, target = self._weigh(found)
         self._descend(target, transaction)
         if self.memory is not None:
@@ -275,9 +277,8 @@ class Learner:
         return batch
 
     def _all_or_nothing(self) -> Transaction:
-        return Transaction(
-            self._snapshot, self.generators, self.memory, self.storage, self._network.device
-        )
+        device = self._network.device
+        return Transaction(self._snapshot, self.generators, self.memory, self.storage, device)
 
     def _watch_margins(
         self,
@@ -287,8 +288,8 @@ class Learner:
     ) -> MarginWatch | None:
         if self.memory is None or self.storage is None or self.storage.margins == "never":
             return None
-        newcomers = incoming.take(admitted)
-        return MarginWatch(self._network, self.memory, self.storage.margins, newcomers, transaction)
+        timing = self.storage.margins
+        return MarginWatch(self._network, self.memory, timing, incoming, admitted, transaction)
 
 
 def _trainable(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, nn.Parameter]:

@@ -26,7 +26,8 @@ class MarginWatch:
         network: The model.
         memory: Its `margin_increment` column receives what is measured of stored examples.
         timing: When to measure.
-        newcomers: The admitted ones, before the step.
+        incoming: The batch, before the step.
+        admitted: Which of it ask for a slot.
         transaction: Gets the way back for every change of the column.
     """
 
@@ -35,13 +36,17 @@ class MarginWatch:
         network: Network,
         memory: Memory,
         timing: MarginTiming,
-        newcomers: Batch,
+        incoming: Batch,
+        admitted: Int64[Tensor, " admitted"],
         transaction: Transaction,
     ) -> None:
+        newcomers = incoming.take(admitted)
+        self._admitted = admitted
         self._network, self._memory = network, memory
         self._timing, self._newcomers, self._transaction = timing, newcomers, transaction
         self._newcomers_before = self._stored_before = self._replayed_before = _NOTHING
-        if timing in ("insertion", "both", "all") and len(newcomers):
+        # In a mode-free network the training pass gives the same outputs: see `learnt_from`.
+        if timing in ("insertion", "both", "all") and len(newcomers) and not network.is_mode_free:
             self._newcomers_before = self._margins(newcomers)
         if timing == "all" and self._will_replace():
             self._stored_before = self._stored_margins()
@@ -50,6 +55,14 @@ class MarginWatch:
         """Take margins of what is about to be replayed."""
         if self._timing in ("replay", "both") and slots.numel():
             self._replayed_before = self._margins_in(slots)
+
+    def learnt_from(self, outputs: Tensor) -> None:
+        """Take the newcomers' margins from the pass that is about to teach them the first time."""
+        if self._timing == "replay" or self._newcomers_before.numel() or not len(self._newcomers):
+            return
+        logits = outputs.index_select(0, self._admitted.to(outputs.device))
+        labels = self._newcomers.labels.to(outputs.device).long()
+        self._newcomers_before = margins(logits, labels).float().cpu()
 
     def after_update(self, slots: Int64[Tensor, " replayed"]) -> None:
         """Note the increments of what was replayed."""

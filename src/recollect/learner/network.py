@@ -1,9 +1,10 @@
 """The model with its loss: passes that train, and passes that only look."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 import torch
 from jaxtyping import Float
@@ -14,6 +15,18 @@ from recollect import nested
 from recollect.gradients import GradientEngine, Groups, Measurement
 from recollect.learner.batch import Batch
 from recollect.learner.checks import check_logits, check_not_probabilities, checked_losses
+
+# Layers that compute the same in both modes, keep no statistics and draw nothing. Any other class,
+# a model of the user's included, may look at `self.training`.
+_MODE_FREE: Final = frozenset(
+    {
+        nn.Sequential, nn.Flatten, nn.Identity, nn.Unflatten, nn.Linear, nn.Embedding,
+        nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.LayerNorm, nn.GroupNorm,
+        nn.ReLU, nn.GELU, nn.Tanh, nn.Sigmoid, nn.LeakyReLU, nn.ELU, nn.SiLU, nn.Softplus,
+        nn.MaxPool1d, nn.MaxPool2d, nn.AvgPool1d, nn.AvgPool2d,
+        nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d,
+    }
+)  # fmt: skip
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Transform = Callable[[object], object]
@@ -51,6 +64,8 @@ class Network:
         self._loss = loss
         self._transform = transform
         self._seen_logits = False
+        #: Whether training and evaluation mode are the same, so that no switching is needed.
+        self.is_mode_free = all(type(module) in _MODE_FREE for module in model.modules())
 
     # --- passes that train ------------------------------------------------------------------------
 
@@ -84,7 +99,7 @@ class Network:
     @torch.no_grad()
     def look(self, batch: Batch) -> Float[Tensor, " examples"]:
         """Return losses with the model in the mode it is in, leaving no trace."""
-        with leaving_no_trace(self.model):
+        with nullcontext() if self.is_mode_free else leaving_no_trace(self.model):
             return self.losses(batch)[1]
 
     @torch.no_grad()
@@ -92,7 +107,7 @@ class Network:
         """Return outputs in evaluation mode, leaving no trace."""
         count = len(nested.leaves(inputs)[0])
         size = count if batch_size is None else batch_size
-        with leaving_no_trace(self.model), evaluating(self.model):
+        with nullcontext() if self.is_mode_free else evaluating_unseen(self.model):
             parts = [
                 self._call(self._prepared(_slice(inputs, start, start + size)))
                 for start in range(0, max(count, 1), max(size, 1))
@@ -175,6 +190,13 @@ def leaving_no_trace(model: nn.Module) -> Iterator[None]:
         for buffer, copy in zip(buffers, kept, strict=True):
             buffer.data.copy_(copy)
         torch.set_rng_state(random_state)
+
+
+@contextmanager
+def evaluating_unseen(model: nn.Module) -> Iterator[None]:
+    """Switch to evaluation mode and leave no trace of what happens in it."""
+    with leaving_no_trace(model), evaluating(model):
+        yield
 
 
 @contextmanager

@@ -24,8 +24,7 @@ class DrawingFrom:
     def __init__(
         self, generator: torch.Generator, device: torch.device, *, advance: bool = True
     ) -> None:
-        self._generator, self._device, self._advance = generator, device, advance
-        self._fork = ExitStack()
+        self._generator, self._device, self.advance = generator, device, advance
 
     def __enter__(self) -> None:
         self._before = self._generator.get_state()
@@ -36,6 +35,7 @@ class DrawingFrom:
         seed = int(torch.randint(2**62, (), generator=self._generator))
         index = 0 if self._device.index is None else self._device.index
         fork = torch.random.fork_rng(devices=[index], device_type=self._device.type)
+        self._fork = ExitStack()
         self._fork.enter_context(fork)
         torch.manual_seed(seed)
 
@@ -51,4 +51,4 @@ class DrawingFrom:
         else:
             after = self._generator.get_state()
             self._fork.close()
-        self._generator.set_state(after if self._advance else self._before)
+        self._generator.set_state(after if self.advance else self._before)

@@ -35,7 +35,8 @@ class Transaction:
 
     def __enter__(self) -> "Transaction":
         self._snapshot.take_buffers()
-        self._generator_states = [g.get_state() for g in self._generators.values()]
+        # The model's generator is remembered by `DrawingFrom`.
+        self._states = [(g, g.get_state()) for n, g in self._generators.items() if n != "model"]
         if self._memory is not None:
             self._counters = self._memory.clock, self._memory.seen
         self._storage_state = {} if self._storage is None else self._storage.state()
@@ -48,6 +49,7 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._drawing.advance = kind is None
         self._drawing.__exit__(kind, error, trace)
         if kind is None:
             return
@@ -57,7 +59,7 @@ class Transaction:
             self._storage.restore(self._storage_state)
         if self._memory is not None:
             self._memory.clock, self._memory.seen = self._counters
-        for generator, state in zip(self._generators.values(), self._generator_states, strict=True):
+        for generator, state in self._states:
             generator.set_state(state)
         self._snapshot.restore()
 

@@ -4,16 +4,16 @@ import math
 
 import pytest
 import torch
-from torch import Tensor
-
-from recollect.memory import Memory
-from recollect.storage import ConfidenceReservoir, Reservoir
 from tests.unit.storage.driving import (
     ChosenEvidence,
     chi_square_p_value,
     filled_memory,
     store,
 )
+from torch import Tensor
+
+from recollect.memory import Memory
+from recollect.storage import ConfidenceReservoir, Reservoir
 
 # Clock 9 and stored at updates 0, 5, 8: ages 10, 5, 2. Replayed 4, 1, 1 times: EX = .4, .2, .5.
 # MI = .1, 3, -1, and with c = 0.1 the scores S = EX + c MI are .41, .5, .4.
@@ -80,7 +80,7 @@ def test_without_margin_weight_the_score_is_the_exploitation_rate() -> None:
 
 
 def test_the_age_offset_is_added_to_every_age() -> None:
-    # EX = 4 / 18, 1 / 13, 1 / 10.
+    # Ages 10, 5 and 2 become 18, 13 and 10.
     scores = ConfidenceReservoir(margin_weight=0.0, age_offset=8.0).scores(scored_memory())
     torch.testing.assert_close(scores, torch.tensor([4 / 18, 1 / 13, 1 / 10]))
 

@@ -5,15 +5,15 @@ from itertools import combinations
 
 import pytest
 import torch
-
-from recollect.memory import Memory
-from recollect.storage import Reservoir
 from tests.unit.storage.driving import (
     ChosenEvidence,
     chi_square_p_value,
     filled_memory,
     store,
 )
+
+from recollect.memory import Memory
+from recollect.storage import Reservoir
 
 
 def kept_arrivals(capacity: int, batches: list[int], rng: torch.Generator) -> list[int]:

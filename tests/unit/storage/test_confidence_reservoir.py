@@ -114,7 +114,7 @@ def test_s2_replaces_in_proportion_to_the_score() -> None:
 def test_s2_never_replaces_a_score_of_zero() -> None:
     storage = ConfidenceReservoir(pick="proportional", margin_weight=1.0)
     slots = victims(storage, memory_with_scores([0.0, 1e-6, 0.0, 0.0]), draws=200)
-    assert slots.unique().tolist() == [1]
+    assert set(slots.tolist()) == {1}
 
 
 def test_s2_clamps_negative_scores_at_zero() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -50,6 +50,7 @@ def target_of(rule: Rule, rows: Tensor) -> Tensor:
 
 
 @each_rule
+@settings(max_examples=25)
 @given(rows=gradients(), seed=st.integers(0, 1000))
 def test_the_order_of_replayed_gradients_does_not_matter(
     rule: Rule, rows: Tensor, seed: int
@@ -61,6 +62,7 @@ def test_the_order_of_replayed_gradients_does_not_matter(
     torch.testing.assert_close(rule(shuffled @ shuffled.T), weights[order], rtol=1e-7, atol=1e-7)
 
 
+@settings(max_examples=25)
 @given(rows=gradients(), seed=st.integers(0, 1000))
 def test_with_groups_only_the_order_within_a_group_does_not_matter(rows: Tensor, seed: int) -> None:
     rng = torch.Generator().manual_seed(seed)
@@ -72,6 +74,7 @@ def test_with_groups_only_the_order_within_a_group_does_not_matter(rows: Tensor,
 
 
 @pytest.mark.parametrize("rule", [GradientSum(), AveragedProjection()], ids=str)
+@settings(max_examples=25)
 @given(rows=gradients(), power=st.floats(-3, 3))
 def test_scaling_all_gradients_scales_the_target_of_sum_and_projection(
     rule: Rule, rows: Tensor, power: float
@@ -80,6 +83,7 @@ def test_scaling_all_gradients_scales_the_target_of_sum_and_projection(
     torch.testing.assert_close(target_of(rule, scale * rows), scale * target_of(rule, rows))
 
 
+@settings(max_examples=25)
 @given(rows=gradients(), power=st.floats(-1, 1), steps=st.integers(1, 5))
 def test_scaling_the_incoming_gradient_scales_the_target_of_pgd_with_its_settings(
     rows: Tensor, power: float, steps: int
@@ -97,6 +101,7 @@ def test_scaling_the_incoming_gradient_scales_the_target_of_pgd_with_its_setting
     )
 
 
+@settings(max_examples=25)
 @given(rows=gradients())
 def test_one_step_of_pgd_never_lowers_the_weighted_agreement_with_the_replayed(
     rows: Tensor,
@@ -112,6 +117,7 @@ def test_one_step_of_pgd_never_lowers_the_weighted_agreement_with_the_replayed(
 
 @each_rule
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@settings(max_examples=25)
 @given(rows=gradients(zeros=True))
 def test_dtype_device_and_length_are_those_of_the_gram_matrix(
     dtype: torch.dtype, rule: Rule, rows: Tensor
@@ -125,6 +131,7 @@ def test_dtype_device_and_length_are_those_of_the_gram_matrix(
 
 @each_rule
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@settings(max_examples=25)
 @given(rows=gradients(zeros=True))
 def test_weights_are_finite_also_where_gradients_vanish(
     dtype: torch.dtype, rule: Rule, rows: Tensor
@@ -141,6 +148,7 @@ def test_no_gradient_at_all_gives_no_update_and_no_nan(rule: Rule, replayed: int
 
 
 @each_rule
+@settings(max_examples=25)
 @given(rows=gradients())
 def test_a_rule_only_reads(rule: Rule, rows: Tensor) -> None:
     gram = rows @ rows.T

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from recollect.memory import Memory
 from recollect.storage import Placement, Storage
-from recollect.testing.watching import check_indices, fail, filled_memory, watched
+from recollect.testing.watching import check_indices, explained, fail, filled_memory, watched
 
 _MEASURED_AT_INSERTION = ("insertion", "both", "all")
 
@@ -122,24 +122,24 @@ def _decided(
     """Ask for one decision and check its form; return it with the newcomers it is about."""
     rng = torch.Generator().manual_seed(seed)
     given = labels.clone()
-    with watched(policy, f"`admit`, {case}", memory):
-        answer = policy.admit(given, memory, rng)
-    admitted = check_indices(policy, answer, "the admitted newcomers")
-    if admitted.tolist() != sorted(set(admitted.tolist()) & set(range(len(labels)))):
-        fail(
-            policy,
-            f"admitted {admitted.tolist()} of {len(labels)} newcomers ({case}); return distinct "
-            "indices of the batch, ascending.",
-        )
-    if not len(admitted):  # the learner does not ask further
-        return Placement(admitted), admitted
-    evidence = _MadeUpEvidence(policy, memory, len(admitted), seed)
-    asking = labels[admitted]
-    with watched(policy, f"`place`, {case}", memory):
-        placement = policy.place(asking, memory, evidence, rng)
-    if not torch.equal(given, labels) or not torch.equal(asking, labels[admitted]):
-        fail(policy, f"changed the labels it was given ({case}).")
-    _check_placement(policy, placement, memory, len(admitted), case)
+    with watched(policy, f"`admit` and `place`, {case}", memory):
+        admitted = check_indices(policy, policy.admit(given, memory, rng), "admitted newcomers")
+        if admitted.tolist() != sorted(set(admitted.tolist()) & set(range(len(labels)))):
+            fail(
+                policy,
+                f"admitted {admitted.tolist()} of {len(labels)} newcomers ({case}); return "
+                "distinct indices of the batch, ascending.",
+            )
+        placement = Placement(admitted)
+        if len(admitted):  # else the learner asks no further
+            evidence = _MadeUpEvidence(policy, memory, len(admitted), seed)
+            asking = given[admitted]
+            placement = policy.place(asking, memory, evidence, rng)
+            _check_placement(policy, placement, memory, len(admitted), case)
+            if not torch.equal(asking, labels[admitted]):
+                fail(policy, f"changed the labels it was given in `place` ({case}).")
+    if not torch.equal(given, labels):
+        fail(policy, f"changed the labels it was given in `admit` ({case}).")
     return placement, admitted
 
 
@@ -165,7 +165,7 @@ def _check_placement(
 
 
 def _state(policy: Storage, case: str) -> dict[str, Tensor]:
-    with watched(policy, f"`state`, {case}"):
+    with explained(policy, f"`state`, {case}"):
         state = policy.state()
     for name, tensor in state.items():
         if not isinstance(name, str) or not isinstance(tensor, Tensor):
@@ -174,7 +174,7 @@ def _state(policy: Storage, case: str) -> dict[str, Tensor]:
 
 
 def _restore(policy: Storage, state: dict[str, Tensor], case: str) -> None:
-    with watched(policy, f"`restore`, {case}"):
+    with explained(policy, f"`restore`, {case}"):
         policy.restore(state)
 
 

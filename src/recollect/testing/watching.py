@@ -18,16 +18,23 @@ def fail(who: object, what: str) -> NoReturn:
 
 
 @contextmanager
-def watched(who: object, doing: str, memory: Memory | None = None) -> Iterator[None]:
-    """Run one call of a policy: it must not raise, draw from global generators or write."""
-    randomness = _global_randomness()
-    held = None if memory is None else _contents(memory)
+def explained(who: object, doing: str) -> Iterator[None]:
+    """Turn an exception of a policy into a complaint about it."""
     try:
         yield
     except AssertionError:
         raise
     except Exception as error:
         raise AssertionError(f"{who} raised {type(error).__name__} in {doing}: {error}") from error
+
+
+@contextmanager
+def watched(who: object, doing: str, memory: Memory | None = None) -> Iterator[None]:
+    """Let a policy decide: it must not raise, draw from global generators or write."""
+    randomness = _global_randomness()
+    held = None if memory is None else _contents(memory)
+    with explained(who, doing):
+        yield
     if _global_randomness() != randomness:
         fail(who, f"drew from a global generator in {doing}; draw from the `rng` it is given.")
     if memory is not None and _contents(memory) != held:

@@ -105,18 +105,18 @@ def test_the_largest_cosine_to_any_batch_decides_whether_anything_happens(
 def test_victims_are_drawn_in_proportion_to_their_normalised_scores() -> None:
     # A newcomer of cosine -1 weighs (c + 1) / 2 = 0, so whoever is drawn makes room. Normalised
     # scores are (c - min) / (max - min + .01): 0 : .2 : .3 : .5 apart from a common factor.
-    slots = first_slots(scored_memory([0.0, 0.2, 0.3, 0.5]), -1.0, draws=3000)
+    slots = first_slots(scored_memory([0.0, 0.2, 0.3, 0.5]), -1.0, draws=1500)
     assert not (slots < 1).any()
-    expected = torch.tensor([600.0, 900.0, 1500.0], dtype=torch.float64)
+    expected = torch.tensor([300.0, 450.0, 750.0], dtype=torch.float64)
     assert chi_square_p_value((slots - 1).bincount(minlength=3), expected) > 1e-6
 
 
 def test_a_victim_makes_room_with_its_share_of_the_two_scaled_cosines() -> None:
     # Victim .5 and newcomer 0 scale to .75 and .5: replaced with probability .75 / 1.25 = .6.
-    slots = first_slots(scored_memory([0.5, 0.5, 0.5]), 0.0, draws=3000)
+    slots = first_slots(scored_memory([0.5, 0.5, 0.5]), 0.0, draws=1500)
     replaced = int((slots >= 0).sum())
-    observed = torch.tensor([replaced, 3000 - replaced])
-    expected = torch.tensor([1800.0, 1200.0], dtype=torch.float64)
+    observed = torch.tensor([replaced, 1500 - replaced])
+    expected = torch.tensor([900.0, 600.0], dtype=torch.float64)
     assert chi_square_p_value(observed, expected) > 1e-6
 
 

@@ -110,6 +110,11 @@ class Memory:
         """How many slots each class holds, by class."""
         if self.labels.is_floating_point() and not self.is_empty:
             raise TypeError("`labels` are real numbers, not classes; there is nothing to count.")
+        if self.labels.ndim != 1:
+            shape = tuple(self.labels.shape[1:])
+            raise TypeError(
+                f"`labels` have shape {shape} each, not one class; count them yourself."
+            )
         return dict(sorted(Counter(self.labels[: len(self)].tolist()).items()))
 
     def slot(self, index: int) -> Slot:

@@ -186,6 +186,13 @@ def test_real_valued_labels_are_not_counted() -> None:
         memory.counts_by_class()
 
 
+def test_labels_of_several_numbers_are_not_counted() -> None:
+    memory = Memory(2)
+    memory.write(torch.tensor([0]), torch.zeros(1, 1), torch.tensor([[1, 2]]), arrived_at=1)
+    with pytest.raises(TypeError, match=r"`labels` have shape \(2,\) each, not one class"):
+        memory.counts_by_class()
+
+
 def test_a_slot_tells_everything_about_its_example() -> None:
     memory = filled(3)
     memory.clock = 4

@@ -7,10 +7,10 @@ from tests.unit.rules.vectors import principal_slope, random_gradients, target_o
 from recollect.rules import PrincipalDirection
 
 STEPS = [1, 2, 5, 50]
-# |g_i| runs from about 0.4 to 7: floors below all, among them and above all.
+# |g_i| runs from about 0.2 to 8: floors below all, among them and above all.
 NORM_FLOORS = [1e-3, 2.0, 100.0]
 # |w| stays above, crosses, stays below.
-TARGET_FLOORS = [1e-3, 3.0, 100.0]
+TARGET_FLOORS = [1e-3, 1.2, 100.0]
 
 
 @pytest.mark.parametrize("steps", STEPS)
@@ -29,6 +29,12 @@ def test_any_number_of_steps_equals_autograd_descent_on_the_written_objective(
         step_size=0.7, norm_floor=norm_floor, target_floor=target_floor, steps=steps, pull=0.3
     )
     torch.testing.assert_close(target_of(rule, gradients), target, rtol=1e-9, atol=1e-9)
+
+
+def test_a_run_above_starts_below_the_floor_of_the_target_and_ends_above_it() -> None:
+    gradients = random_gradients(50)
+    rule = PrincipalDirection(step_size=0.7, norm_floor=2.0, target_floor=1.2, steps=50, pull=0.3)
+    assert gradients[0].norm() < 1.2 < target_of(rule, gradients).norm()
 
 
 @pytest.mark.parametrize("steps", STEPS)

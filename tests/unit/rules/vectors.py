@@ -7,7 +7,7 @@ from recollect.rules import Rule
 
 
 def random_gradients(seed: int, *, replayed: int = 5, params: int = 12) -> Tensor:
-    """Rows g, g_1 .. g_K of uneven lengths, in float64; lengths run from about 0.4 to 7."""
+    """Rows g, g_1 .. g_K of uneven lengths, in float64; lengths run from about 0.2 to 8."""
     rng = torch.Generator().manual_seed(seed)
     rows = torch.randn(1 + replayed, params, generator=rng, dtype=torch.float64)
     scales = torch.logspace(-1, 0.3, 1 + replayed, dtype=torch.float64)

@@ -54,7 +54,7 @@ def filled_memory(filled: int, capacity: int, *, seed: int) -> Memory:
         memory.times_replayed[:filled] = torch.randint(9, (filled,), generator=rng)
         memory.margin_increment[:filled] = torch.rand(filled, generator=rng) - 0.5
         memory.score[:filled] = torch.rand(filled, generator=rng)
-    memory.set_counters(clock=20, seen=filled if filled < capacity else 3 * capacity)
+    memory.clock, memory.seen = 20, filled if filled < capacity else 3 * capacity
     return memory
 
 

@@ -106,12 +106,19 @@ class Memory:
         """How many slots each class holds, by class."""
         if self.labels.is_floating_point() and not self.is_empty:
             raise TypeError("`labels` are real numbers, not classes; there is nothing to count.")
+        if self.labels.ndim != 1:
+            shape = tuple(self.labels.shape[1:])
+            raise TypeError(
+                f"`labels` have shape {shape} each, not one class; count them yourself."
+            )
         return dict(sorted(Counter(self.labels[: len(self)].tolist()).items()))
 
     def slot(self, index: int) -> Slot:
         """Everything about the example in slot `index`."""
         if not 0 <= index < len(self):
-            raise IndexError(f"slot {index} is empty; filled slots are 0 to {len(self) - 1}.")
+            filled = f"filled slots are 0 to {len(self) - 1}"
+            filled = "the memory holds no example yet" if self.is_empty else filled
+            raise IndexError(f"slot {index} is empty; {filled}.")
         inputs, label = self.read(torch.tensor([index]))
         return Slot(
             index=index,
@@ -149,6 +156,8 @@ class Memory:
             labels: One label per example.
             arrived_at: Which example of the stream each was, counting from 1.
         """
+        if slots.shape[0] == 0:
+            return
         if not self._stored:
             self._allocate(inputs, labels)
         place = slots.to(self.device)
@@ -240,21 +249,26 @@ class Memory:
         device: torch.device | str = "cpu",
     ) -> "Memory":
         """Build the memory that `state` described."""
-        counts = {key: facts[key] for key in ("capacity", "filled", "seen", "clock", "num_leaves")}
-        if not all(isinstance(value, int) and value >= 0 for value in counts.values()):
-            raise CheckpointError(f"the memory's counters are damaged: {counts}.")
-        memory = cls(int(str(counts["capacity"])), device=device)
-        num_leaves = int(str(counts["num_leaves"]))
+        names = ("capacity", "filled", "seen", "clock", "num_leaves")
+        counts = {name: count for name in names if isinstance(count := facts.get(name), int)}
+        if (
+            len(counts) < len(names)
+            or min(counts.values()) < 0
+            or counts["filled"] > counts["capacity"]
+        ):
+            shown = {name: facts.get(name) for name in names}
+            raise CheckpointError(f"the memory's counters are damaged: {shown}.")
+        memory = cls(counts["capacity"], device=device)
+        filled, num_leaves = counts["filled"], counts["num_leaves"]
         if num_leaves:
             stored = [tensors[f"inputs.{i}"] for i in range(num_leaves)]
             inputs = nested.from_skeleton(facts["structure"], stored)
             memory._allocate(inputs, tensors["labels"])
-            filled = int(str(counts["filled"]))
             for held, leaf in zip(memory._stored, stored, strict=True):
                 held[:filled] = leaf
             memory.labels[:filled] = tensors["labels"]
             for name, column in memory._columns().items():
                 column[:filled] = tensors[name]
             memory._filled = filled
-        memory.seen, memory.clock = int(str(counts["seen"])), int(str(counts["clock"]))
+        memory.seen, memory.clock = counts["seen"], counts["clock"]
         return memory

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 from typing_extensions import override
 
-from recollect.rules.checks import check_positive, check_proximal
+from recollect.rules.checks import check_positive, check_proximal, is_whole_from_1
 from recollect.rules.grouping import group_matrix
 from recollect.rules.rule import Rule
 
@@ -57,7 +57,7 @@ class PrincipalDirection(Rule):
     def __post_init__(self) -> None:
         check_proximal(step_size=self.step_size, steps=self.steps, pull=self.pull)
         check_positive(norm_floor=self.norm_floor, target_floor=self.target_floor)
-        if self.groups is not None and (not isinstance(self.groups, int) or self.groups < 1):
+        if self.groups is not None and not is_whole_from_1(self.groups):
             raise ValueError(f"`groups` is {self.groups!r}; pass a whole number from 1, or None.")
 
     @override

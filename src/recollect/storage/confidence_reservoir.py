@@ -74,7 +74,7 @@ class ConfidenceReservoir(Storage):
         # A newcomer is itself up for replacement by those behind it in the same batch: its score
         # is that of an example never replayed.
         increments = torch.zeros(labels.shape[0])
-        if self.margins in ("insertion", "both"):
+        if self.margins in ("insertion", "both", "all"):
             increments = evidence.margin_increments()
         arriving = self.margin_weight * increments
         stored_scores = self.scores(memory)

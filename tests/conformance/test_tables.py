@@ -77,7 +77,7 @@ def test_maximally_interfered_retrieval_conforms_with_any_number_of_candidates(
         PrincipalDirection(norm_floor=1e-6, target_floor=1e-6, step_size=1e-3, steps=5),
         ProximalRule(lambda products, squared_length, lengths: -products.mean(), steps=3),  # noqa: ARG005
     ],
-    ids=str,
+    ids=lambda rule: str(rule).split("<function")[0],
 )
 def test_other_rules_conform(rule: Rule) -> None:
     check_rule(rule)

@@ -46,7 +46,8 @@ class Learner:
             hold are treated as frozen.
         memory: Where examples are kept. None learns from the incoming batch alone (VAN).
         storage: Which slot a newcomer takes. Default `Reservoir()`.
-        retrieval: Which slots are replayed. Default `Uniform(replay=10)`.
+        retrieval: Which slots are replayed. Default `Uniform(replay=10)`, fewer if the memory is
+            smaller.
         rule: How gradients become one update. Default `GradientSum()`.
         loss: `loss(outputs, labels)` with one value an example. Default cross entropy on logits.
         transform: Stored form to model input, on the model's device; for instance uint8 images to
@@ -88,7 +89,7 @@ class Learner:
             )
         if memory is not None:
             storage = Reservoir() if storage is None else storage
-            retrieval = Uniform(replay=10) if retrieval is None else retrieval
+            retrieval = Uniform(min(10, memory.capacity)) if retrieval is None else retrieval
             if retrieval.replay > memory.capacity:
                 raise ValueError(
                     f"`replay` is {retrieval.replay}, but the memory has {memory.capacity} slots; "

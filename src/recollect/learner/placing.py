@@ -17,7 +17,7 @@ class Written:
     """Who went where, and who made room.
 
     Attributes:
-        slots: Slots that now hold a newcomer, in the order of the batch.
+        slots: Slots that now hold a newcomer, in the order they were first named.
         examples: Which example of the batch each of them holds.
         evicted_labels: Labels of the examples that made room.
         evicted_ages: Their ages, in updates.

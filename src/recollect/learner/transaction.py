@@ -55,7 +55,7 @@ class Transaction:
             return
         for way_back in reversed(self._ways_back):
             way_back()
-        if self._storage is not None and self._storage_state:
+        if self._storage is not None and (self._storage_state or self._storage.state()):
             self._storage.restore(self._storage_state)
         if self._memory is not None:
             self._memory.clock, self._memory.seen = self._counters

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-import recollect
+from recollect import Memory, method
 from recollect.gradients import GradientEngine, Groups
 from recollect.models import mlp, seeded
 from recollect.retrieval import Uniform
@@ -39,8 +39,7 @@ class OwnLoop:
     rule: PrincipalDirection | None
 
     def __post_init__(self) -> None:
-        self.memory = recollect.Memory(30)
-        self.storage, self.retrieval = Reservoir(), Uniform(replay=5)
+        self.memory, self.storage, self.retrieval = Memory(30), Reservoir(), Uniform(replay=5)
         self.engine = GradientEngine(self.model, dict(self.model.named_parameters()))
 
     def observe(self, inputs: Tensor, labels: Tensor) -> None:
@@ -86,7 +85,7 @@ class OwnLoop:
 def compare(name: str, rule: PrincipalDirection | None) -> bool:
     models = [seeded(lambda: mlp(12, 4), 0) for _ in range(2)]
     first, second = (torch.optim.SGD(model.parameters(), lr=0.1) for model in models)
-    learner = recollect.method(name, models[0], first, capacity=30, replay=5, seed=7)
+    learner = method(name, models[0], first, capacity=30, replay=5, seed=7)
     generators = {key: rng.clone_state() for key, rng in learner.generators.items()}
     own = OwnLoop(models[1], second, generators, rule)
     for inputs, labels in stream():

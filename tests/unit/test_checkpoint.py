@@ -537,12 +537,6 @@ def test_paths_may_be_strings(tmp_path: Path) -> None:
     assert world.step == 0
 
 
-def test_the_same_state_gives_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        run(learner("er-pc-mir", "dropout"), stream(4)).save(tmp_path / name)
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-
-
 class Odd(torch.optim.SGD):
     """Keeps something in its state that JSON cannot say."""
 

@@ -299,7 +299,7 @@ def test_an_old_gradient_of_a_frozen_parameter_does_not_move_it() -> None:
     frozen.grad = torch.ones_like(frozen)
     frozen.requires_grad_(False)
     before = frozen.detach().clone()
-    run(Learner(net, sgd(net), memory=Memory(CAPACITY)), stream(3))
+    run(Learner(net, sgd(net, momentum=0.9), memory=Memory(CAPACITY)), stream(3))
     assert torch.equal(frozen, before)
 
 

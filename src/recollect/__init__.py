@@ -1,7 +1,8 @@
 """Task-free online continual learning for PyTorch."""
 
+from recollect.benchmarks import benchmark
 from recollect.learner import Learner, StepReport
 from recollect.memory import Memory
 from recollect.methods import METHODS, method, methods
 
-__all__ = ["METHODS", "Learner", "Memory", "StepReport", "method", "methods"]
+__all__ = ["METHODS", "Learner", "Memory", "StepReport", "benchmark", "method", "methods"]

@@ -21,6 +21,22 @@ class DataError(RecollectError):
     """A data set is missing, damaged or not what it says; the message says what to do next."""
 
 
+class DigestError(DataError):
+    """The bytes are not the ones the data set's makers published. Nothing was used."""
+
+
+class DownloadError(DataError):
+    """A file could not be fetched: no client, no network, or the server refused."""
+
+
+class DiskSpaceError(DataError):
+    """The disk has no room for what was asked. Nothing half-written is left in use."""
+
+
+class UnsafeFileError(DataError):
+    """An archive or pickle asks for more than data: refused before anything was run or written."""
+
+
 class StreamError(RecollectError):
     """A stream was used in a way a single pass does not allow."""
 

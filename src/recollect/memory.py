@@ -12,15 +12,9 @@ from torch import Tensor
 from recollect import nested
 from recollect.errors import CheckpointError
 
-# A per-slot column and the dtype it is kept in. `arrived_at` counts stream examples from 1,
-# `stored_at` counts updates of the model.
-_COLUMNS: Final[Mapping[str, torch.dtype]] = {
-    "arrived_at": torch.int64,
-    "stored_at": torch.int64,
-    "times_replayed": torch.int64,
-    "margin_increment": torch.float32,
-    "score": torch.float32,
-}
+# Per-slot columns. `arrived_at` counts stream examples from 1, `stored_at` updates of the model.
+_COUNTS: Final = ("arrived_at", "stored_at", "times_replayed")
+_MEASURES: Final = ("margin_increment", "score")
 
 
 @dataclass(frozen=True)
@@ -73,9 +67,11 @@ class Memory:
         self._structure: object = None  # inputs of no examples: structure, shapes and dtypes
         self.labels = torch.empty(0, device=self.device)
         # Columns live on the CPU whatever the device: policies read them with Python in the loop.
-        self.arrived_at, self.stored_at, self.times_replayed, self.margin_increment, self.score = (
-            torch.zeros(capacity, dtype=dtype) for dtype in _COLUMNS.values()
-        )
+        # Those of one dtype share a table, so that a slot is written with two operations, not five.
+        self._counts = torch.zeros(capacity, len(_COUNTS), dtype=torch.int64)
+        self._measures = torch.zeros(capacity, len(_MEASURES))
+        self.arrived_at, self.stored_at, self.times_replayed = self._counts.unbind(1)
+        self.margin_increment, self.score = self._measures.unbind(1)
 
     def __len__(self) -> int:
         return self._filled
@@ -96,7 +92,7 @@ class Memory:
     @property
     def nbytes(self) -> int:
         """Bytes of everything held: examples, labels and columns."""
-        held = [*self._stored, self.labels, *self._columns().values()]
+        held = [*self._stored, self.labels, self._counts, self._measures]
         return sum(tensor.nbytes for tensor in held)
 
     # --- what policies and people look at -------------------------------------------------------
@@ -159,11 +155,9 @@ class Memory:
         for held, leaf in zip(self._stored, nested.leaves(inputs), strict=True):
             held.index_copy_(0, place, leaf.to(self.device))
         self.labels.index_copy_(0, place, labels.to(self.device))
+        self._counts[slots] = torch.tensor([0, self.clock, 0])
         self.arrived_at[slots] = arrived_at
-        self.stored_at.index_fill_(0, slots, self.clock)
-        self.times_replayed.index_fill_(0, slots, 0)
-        self.margin_increment.index_fill_(0, slots, 0.0)
-        self.score.index_fill_(0, slots, 0.0)
+        self._measures.index_fill_(0, slots, 0.0)
         if not self.is_full:
             self._filled = max(self._filled, int(slots.max()) + 1)
 
@@ -197,14 +191,13 @@ class Memory:
 
     def mark_replayed(self, slots: Int64[Tensor, " slots"], *, times: int = 1) -> None:
         """Count one more replay of each of `slots` (n in EX = n / a)."""
-        self.times_replayed.index_add_(0, slots, torch.full_like(slots, times))
-
-    def set_counters(self, clock: int, seen: int) -> None:
-        """Put both counters where they were."""
-        self.clock, self.seen = clock, seen
+        self.times_replayed[slots] += times
 
     def _columns(self) -> dict[str, Tensor]:
-        return {name: getattr(self, name) for name in _COLUMNS}
+        tables = ((_COUNTS, self._counts), (_MEASURES, self._measures))
+        return {
+            name: column for names, t in tables for name, column in zip(names, t.T, strict=True)
+        }
 
     def _rebuild(self, stored: list[Tensor]) -> object:
         return nested.replace_leaves(self._structure, stored)

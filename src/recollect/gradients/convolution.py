@@ -148,8 +148,8 @@ def convolution_share(
             stride=layer.stride,
         )
         linear = LinearShare(
-            patches.transpose(1, 2),
-            cotangents.flatten(2).transpose(1, 2),
+            patches.transpose(1, 2).flatten(0, 1),
+            cotangents.flatten(2).transpose(1, 2).flatten(0, 1),
             weight=weight,
             bias=bias,
             groups=groups,

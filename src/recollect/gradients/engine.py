@@ -28,7 +28,7 @@ from recollect.gradients.share import Share, add_up
 _LIMIT_BYTES = 64 * 2**20
 
 
-@dataclass
+@dataclass(slots=True)
 class Call:
     """One call of one module during a recorded pass."""
 
@@ -36,11 +36,12 @@ class Call:
     module: nn.Module
     args: tuple[object, ...]
     kwargs: dict[str, object]
+    given: list[Tensor]  # the tensors among the arguments
+    versions: list[int]  # theirs, to notice in-place changes
     edges: list[GradientEdge]
     differentiable: list[int]  # which of the returned tensors the edges belong to
     shapes: list[torch.Size]
     outputs: list[Tensor] | None  # values, kept while a plan is being made
-    versions: list[int]
     layout: Layout = "first"
 
 
@@ -77,8 +78,10 @@ class GradientEngine:
         self.limit_bytes = limit_bytes
         self._modules = dict(model.named_modules())
         self._owned = _owned_parameters(self._modules, self.parameters)
-        self._units: list[Unit] | None = None
-        self._layouts: dict[str, list[Layout]] = {}
+        self._units: dict[str, list[Unit]] | None = None  # by path; None until the first pass
+        self._layouts: dict[str, Layout] = {}
+        self._watched = self._candidates()
+        self._each_parameter_once = False
 
     @contextmanager
     def record(self) -> Iterator["Tape"]:
@@ -86,7 +89,7 @@ class GradientEngine:
         tape = Tape(self, planning=self._units is None)
         handles = [
             module.register_forward_hook(partial(tape.keep, path), with_kwargs=True)
-            for path, module in self._watched()
+            for path, module in self._watched
         ]
         try:
             yield tape
@@ -94,15 +97,13 @@ class GradientEngine:
             for handle in handles:
                 handle.remove()
 
-    def _watched(self) -> list[tuple[str, nn.Module]]:
-        if self._units is None:  # any ancestor may turn out to be where a parameter is used
-            return [
-                (path, module)
-                for path, module in self._modules.items()
-                if any(_inside(owner, path) for owner in self._owned)
-            ]
-        paths = dict.fromkeys([*self._owned, *(unit.path for unit in self._units)])
-        return [(path, self._modules[path]) for path in paths]
+    def _candidates(self) -> list[tuple[str, nn.Module]]:
+        """List owners of parameters and all their ancestors: any may be where one is used."""
+        return [
+            (path, module)
+            for path, module in self._modules.items()
+            if any(_inside(owner, path) for owner in self._owned)
+        ]
 
     # --- measuring --------------------------------------------------------------------------------
 
@@ -118,43 +119,41 @@ class GradientEngine:
         objective = losses @ coefficients
         if self._units is None:
             return self._plan(calls, losses, objective, groups, scales)
-        for call in calls:
+        used = [call for call in calls if call.path in self._units]
+        for call in used:
             self._set_layout(call, groups.num_examples)
-        used = [call for call in calls if any(unit.path == call.path for unit in self._units)]
-        return self._measured(self._units, used, objective, groups, scales)
+        shares = self._shares(self._units, used, objective, groups)
+        if not (self._each_parameter_once and len(used) == len(self._units)):
+            shares = _one_share_a_parameter(shares)
+        return Measurement(shares, groups, scales)
 
-    def _measured(
+    def _shares(
         self,
-        units: Sequence[Unit],
+        units: Mapping[str, Sequence[Unit]],
         calls: Sequence[Call],
         objective: Tensor,
         groups: Groups,
-        scales: Tensor,
         *,
         keep_graph: bool = False,
-    ) -> Measurement:
+    ) -> list[Share]:
         edges = [edge for call in calls for edge in call.edges]
         found = iter(
             torch.autograd.grad(objective, edges, retain_graph=keep_graph, allow_unused=True)
         )
-        by_path: dict[str, list[Unit]] = {}
-        for unit in units:
-            by_path.setdefault(unit.path, []).append(unit)
         shares: list[Share] = []
         with torch.no_grad():
             for call in calls:
                 cotangents = [next(found) for _ in call.edges]
                 if all(cotangent is None for cotangent in cotangents):
                     continue
-                shares += [
-                    self._share(unit, call, cotangents, groups) for unit in by_path[call.path]
-                ]
-        return Measurement(_one_share_a_parameter(shares), groups, scales)
+                for unit in units[call.path]:
+                    shares.append(self._share(unit, call, cotangents, groups))  # noqa: PERF401
+        return shares
 
     def _share(
         self, unit: Unit, call: Call, cotangents: Sequence[Tensor | None], groups: Groups
     ) -> Share:
-        given = tensors_in((call.args, call.kwargs))
+        given = call.given
         if [tensor._version for tensor in given] != call.versions:
             raise UnsupportedModuleError(
                 f"the input of layer `{call.path}` was changed in place after the layer used it; "
@@ -188,13 +187,12 @@ class GradientEngine:
 
     def _set_layout(self, call: Call, num_examples: int) -> None:
         known = self._layouts.get(call.path)
+        if known == "first" and call.shapes[0][0] == num_examples:
+            return  # by far the commonest, and what a call starts with
         possible = possible_layouts(call.shapes[0], num_examples)
-        if known is not None and known[0] in possible:
-            call.layout = known[0]
-        elif possible:
-            call.layout = possible[0]
-        else:
+        if not possible:
             raise _no_place_for_examples(call, num_examples)
+        call.layout = known if known in possible else possible[0]
 
     # --- the first pass: who is measured where, checked -------------------------------------------
 
@@ -219,9 +217,10 @@ class GradientEngine:
         places = self._starting_places(called, {n for n, g in expected.items() if g is not None})
         while True:
             units = self._units_at(places)
-            used = [call for call in calls if any(unit.path == call.path for unit in units)]
+            used = [call for call in calls if call.path in units]
             self._find_layouts(used, losses)
-            measured = self._measured(units, used, objective, groups, scales, keep_graph=True)
+            shares = self._shares(units, used, objective, groups, keep_graph=True)
+            measured = Measurement(_one_share_a_parameter(shares), groups, scales)
             total = measured.combine(1 / scales)
             wrong = [
                 name
@@ -234,8 +233,11 @@ class GradientEngine:
                 places[name] = [_ancestor_called(places[name][0], called, name)]
         if groups.num_examples > 1:  # a single example shows nothing about independence
             self._units = units
-            for call in used:
-                self._layouts.setdefault(call.path, []).append(call.layout)
+            self._layouts = {call.path: call.layout for call in used}
+            paths = dict.fromkeys([*self._owned, *units])
+            self._watched = [(path, self._modules[path]) for path in paths]
+            names = [name for share in shares for name in share.parameters]
+            self._each_parameter_once = len(names) == len(set(names))
         return measured
 
     def _starting_places(self, called: set[str], wanted: set[str]) -> dict[str, list[str]]:
@@ -247,7 +249,7 @@ class GradientEngine:
                     places.setdefault(name, []).append(place)
         return places
 
-    def _units_at(self, places: Mapping[str, Sequence[str]]) -> list[Unit]:
+    def _units_at(self, places: Mapping[str, Sequence[str]]) -> dict[str, list[Unit]]:
         members: dict[tuple[str, bool], dict[str, str]] = {}
         for name, paths in places.items():
             for path in dict.fromkeys(paths):
@@ -255,7 +257,10 @@ class GradientEngine:
                 direct = name in own and has_formula(self._modules[path])
                 local = own[name] if name in own else _name_inside(name, path)
                 members.setdefault((path, direct), {})[local] = name
-        return [Unit(path, parameters, direct) for (path, direct), parameters in members.items()]
+        units: dict[str, list[Unit]] = {}
+        for (path, direct), parameters in members.items():
+            units.setdefault(path, []).append(Unit(path, parameters, direct))
+        return units
 
     def _find_layouts(self, calls: Sequence[Call], losses: Tensor) -> None:
         count = len(losses)
@@ -296,22 +301,24 @@ class Tape:
     ) -> None:
         """Forward hook: remember inputs and the place of the outputs in the autograd graph."""
         # An edge, not the tensor: a later in-place operation gives the tensor another history.
-        returned = [output] if isinstance(output, Tensor) else tensors_in(output)
+        returned = tensors_in(output)
         differentiable = [i for i, result in enumerate(returned) if result.requires_grad]
         if not differentiable:
             return
         results = [returned[i] for i in differentiable]
+        given = tensors_in(args) + (tensors_in(kwargs) if kwargs else [])
         self._calls.append(
             Call(
                 path,
                 module,
                 args,
                 kwargs,
+                given,
+                [tensor._version for tensor in given],
                 edges=[get_gradient_edge(result) for result in results],
                 differentiable=differentiable,
                 shapes=[result.shape for result in results],
                 outputs=[result.detach().clone() for result in results] if self._planning else None,
-                versions=[tensor._version for tensor in tensors_in((args, kwargs))],
             )
         )
 

@@ -153,7 +153,7 @@ def checked_weights(weights: object, gram: Tensor, rule: Rule) -> Float[Tensor, 
 def check_gradients(gradients: Mapping[str, Tensor]) -> None:
     """Refuse a gradient with NaN or infinity in it, naming the parameter."""
     # Sums, taken one by one: the cheapest look at every entry.
-    if math.isfinite(sum(gradient.sum().item() for gradient in gradients.values())):
+    if math.isfinite(sum([gradient.sum().item() for gradient in gradients.values()])):
         return
     for name, gradient in gradients.items():
         if not bool(torch.isfinite(gradient).all()):

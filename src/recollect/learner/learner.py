@@ -1,8 +1,6 @@
 """The learner: one batch in, one step done."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
@@ -14,15 +12,17 @@ from recollect.checkpoint import read_checkpoint, write_checkpoint
 from recollect.gradients import Measurement
 from recollect.learner.batch import Batch
 from recollect.learner.checks import check_gradients, check_gram, checked_batch, checked_weights
-from recollect.learner.margin_watch import MarginWatch, Undo
+from recollect.learner.descent import descend
+from recollect.learner.margin_watch import MarginWatch
 from recollect.learner.network import Loss, Network, Transform
 from recollect.learner.passes import Found, IncomingPass, Passes, check_passes, find_gradients
-from recollect.learner.placing import Written, written_slots
-from recollect.learner.randomness import derived_generator, drawing_from
+from recollect.learner.placing import NOTHING_WRITTEN, Written, written_slots
+from recollect.learner.randomness import DrawingFrom, derived_generator
 from recollect.learner.report import StepReport, Update
 from recollect.learner.scoring import NewcomerEvidence, VirtualStepProbe
 from recollect.learner.snapshot import Snapshot
 from recollect.learner.state import learner_checkpoint, restore_learner
+from recollect.learner.transaction import Transaction
 from recollect.memory import Memory
 from recollect.retrieval import Retrieval, Uniform
 from recollect.rules import GradientSum, Rule
@@ -142,39 +142,38 @@ class Learner:
             NonFiniteError: an input, loss or gradient is NaN or infinite. Nothing was changed.
         """
         incoming = self._checked(inputs, labels)
-        with self._all_or_nothing() as undo:
+        with self._all_or_nothing() as transaction:
             admitted = self._admit(incoming)
-            margins = self._watch_margins(incoming.take(admitted), undo)
-            updates = tuple(self._update(incoming, margins, undo) for _ in range(self.iterations))
+            margins = self._watch_margins(incoming, admitted, transaction)
+            updates = tuple(
+                [self._update(incoming, margins, transaction) for _ in range(self.iterations)]
+            )
             written = self._store(incoming, admitted, margins)
-            self.step += 1
-            self.seen += len(incoming)
+        self.step += 1
+        self.seen += len(incoming)
         return StepReport(self.step, self.seen, updates, written)
 
-    def _update(self, incoming: Batch, margins: MarginWatch, undo: Undo) -> Update:
+    def _update(
+        self, incoming: Batch, margins: MarginWatch | None, transaction: Transaction
+    ) -> Update:
         """Move the model once: retrieve, measure, weigh, step."""
         alone = IncomingPass(
             self._network, incoming, passes=self.passes, measured=self.rule.needs_gram
         )
         slots = self._retrieve(alone)
-        margins.before_update(slots)
+        if margins is not None:
+            margins.before_update(slots)
         found = self._find_gradients(incoming, slots, alone)
         gram, weights, target = self._weigh(found)
-        self._descend(target)
+        self._descend(target, transaction)
         if self.memory is not None:
             self.memory.clock += 1
-        if self.memory is not None and slots.numel():
-            self.memory.mark_replayed(slots)
-            undo.append(partial(self.memory.mark_replayed, slots, times=-1))
-        margins.after_update(slots)
-        return Update(
-            found.incoming_losses,
-            found.incoming_outputs,
-            slots,
-            found.replayed_losses,
-            gram,
-            weights,
-        )
+            if slots.numel():
+                self.memory.mark_replayed(slots)
+                transaction.on_failure(partial(self.memory.mark_replayed, slots, times=-1))
+        if margins is not None:
+            margins.after_update(slots)
+        return Update(found.losses, found.outputs, slots, len(incoming), gram, weights)
 
     def _retrieve(self, alone: IncomingPass) -> Int64[Tensor, " replayed"]:
         """WHICH SLOTS are replayed."""
@@ -201,16 +200,12 @@ class Learner:
             weights = checked_weights(self.rule(gram), gram, self.rule)
             return gram, weights, found.gradients.combine(weights)
 
-    def _descend(self, target: dict[str, Tensor]) -> None:
+    def _descend(self, target: dict[str, Tensor], transaction: Transaction) -> None:
         """Let the optimizer step along w."""
         check_gradients(target)
         if self._can_fail_later:
-            self._snapshot.take_weights()
-        for name, parameter in self._network.parameters.items():
-            parameter.grad = target.get(name)
-        self.optimizer.step()
-        for parameter in self._network.parameters.values():
-            parameter.grad = None
+            transaction.before_weights_move()
+        descend(self.optimizer, self._network.parameters, target)
 
     def _admit(self, incoming: Batch) -> Int64[Tensor, " admitted"]:
         """WHO asks for a slot; decided before the step, so that only they are measured."""
@@ -219,14 +214,14 @@ class Learner:
         return self.storage.admit(incoming.labels, self.memory, self.generators["storage"])
 
     def _store(
-        self, incoming: Batch, admitted: Int64[Tensor, " admitted"], margins: MarginWatch
+        self, incoming: Batch, admitted: Int64[Tensor, " admitted"], margins: MarginWatch | None
     ) -> Written:
         """WHICH SLOT each admitted newcomer takes."""
         if self.memory is None or self.storage is None:
-            return Written.nothing(incoming.labels)
+            return NOTHING_WRITTEN
         memory = self.memory
-        increments = margins.after_step()
-        written = Written.nothing(incoming.labels)
+        increments = None if margins is None else margins.after_step()
+        written = NOTHING_WRITTEN
         if admitted.numel():
             newcomers = incoming.take(admitted)
             evidence = NewcomerEvidence(self._network, memory, newcomers, increments)
@@ -246,7 +241,7 @@ class Learner:
             inputs: In stored form, as for `observe`.
             batch_size: Examples per pass; None passes all at once.
         """
-        with drawing_from(self.generators["model"], self._network.device, advance=False):
+        with DrawingFrom(self.generators["model"], self._network.device, advance=False):
             return self._network.predict(inputs, batch_size=batch_size)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -279,28 +274,21 @@ class Learner:
             self.memory.check_fits(batch.inputs, batch.labels)
         return batch
 
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[Undo]:
-        """Undo everything if the body raises."""
-        self._snapshot.take_buffers()
-        undo: Undo = [self._snapshot.restore]
-        for generator in self.generators.values():
-            undo.append(partial(generator.set_state, generator.get_state()))
-        if self.memory is not None:
-            undo.append(partial(self.memory.set_counters, self.memory.clock, self.memory.seen))
-        if self.storage is not None and (state := self.storage.state()):
-            undo.append(partial(self.storage.restore, state))
-        try:
-            with drawing_from(self.generators["model"], self._network.device, advance=True):
-                yield undo
-        except BaseException:
-            for put_back in reversed(undo):
-                put_back()
-            raise
+    def _all_or_nothing(self) -> Transaction:
+        return Transaction(
+            self._snapshot, self.generators, self.memory, self.storage, self._network.device
+        )
 
-    def _watch_margins(self, newcomers: Batch, undo: Undo) -> MarginWatch:
-        timing = "never" if self.storage is None else self.storage.margins
-        return MarginWatch(self._network, self.memory, timing, newcomers, undo)
+    def _watch_margins(
+        self,
+        incoming: Batch,
+        admitted: Int64[Tensor, " admitted"],
+        transaction: Transaction,
+    ) -> MarginWatch | None:
+        if self.memory is None or self.storage is None or self.storage.margins == "never":
+            return None
+        newcomers = incoming.take(admitted)
+        return MarginWatch(self._network, self.memory, self.storage.margins, newcomers, transaction)
 
 
 def _trainable(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, nn.Parameter]:

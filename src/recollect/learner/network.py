@@ -20,7 +20,7 @@ Transform = Callable[[object], object]
 Gradients = dict[str, Tensor]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Pass:
     """A forward and backward pass: losses and outputs by example, and the gradients found.
 

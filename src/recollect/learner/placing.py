@@ -1,6 +1,7 @@
 """From a storage policy's answer to slots that are really written."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import torch
 from jaxtyping import Float, Int64
@@ -9,8 +10,6 @@ from torch import Tensor
 from recollect.learner.batch import Batch
 from recollect.memory import Memory
 from recollect.storage import Placement
-
-_NONE = torch.empty(0, dtype=torch.int64)
 
 
 @dataclass(slots=True)
@@ -31,11 +30,6 @@ class Written:
     evicted_ages: Int64[Tensor, " evicted"]
     evicted_scores: Float[Tensor, " evicted"]
     _admitted: Int64[Tensor, " written"]  # position among the admitted
-
-    @classmethod
-    def nothing(cls, labels: Tensor) -> "Written":
-        """No slot was written."""
-        return cls(_NONE, _NONE, labels[:0], _NONE, torch.empty(0), _NONE)
 
     def commit(
         self,
@@ -91,3 +85,7 @@ def written_slots(
         scores[taken],
         positions,
     )
+
+
+_NONE: Final = torch.empty(0, dtype=torch.int64)
+NOTHING_WRITTEN: Final = Written(_NONE, _NONE, _NONE, _NONE, torch.empty(0), _NONE)

@@ -1,1 +1,23 @@
-"""Numbers from counts: accuracy, forgetting, margins."""
+"""Numbers from counts: pure functions, floats out, no rounding."""
+
+from recollect.metrics.average_accuracy import anytime_average_accuracy, average_accuracy
+from recollect.metrics.evaluate import HeldOut, evaluate
+from recollect.metrics.forgetting import ForgettingDefinition, forgetting
+from recollect.metrics.margins import margins
+from recollect.metrics.matrix import AccuracyMatrix
+from recollect.metrics.prequential import PrequentialAccuracy
+from recollect.metrics.transfer import backward_transfer, forward_transfer
+
+__all__ = [
+    "AccuracyMatrix",
+    "ForgettingDefinition",
+    "HeldOut",
+    "PrequentialAccuracy",
+    "anytime_average_accuracy",
+    "average_accuracy",
+    "backward_transfer",
+    "evaluate",
+    "forgetting",
+    "forward_transfer",
+    "margins",
+]

@@ -1,0 +1,124 @@
+"""Cut a data set into a stream, held-out examples and test sets."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from recollect.benchmarks.benchmark import BenchmarkSegment
+from recollect.benchmarks.protocols import Recipe
+from recollect.datasets import LabelledData
+from recollect.streams import Stream, derived_generator, permuted_pixels, split_classes
+from recollect.streams.split_classes import class_groups, class_segment
+
+
+def cut_stream(data: LabelledData, recipe: Recipe, *, seed: int) -> tuple[Stream, list[Tensor]]:
+    """Return the stream and, for each segment, the held-out indices into `data.train`."""
+    if recipe.num_permutations is None:
+        stream, held_out = _cut_by_class(data, recipe, seed)
+    else:
+        stream, held_out = _cut_permuted(data, recipe, seed, recipe.num_permutations)
+    if recipe.drops_short_batches:
+        stream = Stream(stream.examples, stream.segments, stream.plan.without_short_batches())
+    return stream, held_out
+
+
+def _cut_by_class(data: LabelledData, recipe: Recipe, seed: int) -> tuple[Stream, list[Tensor]]:
+    groups = class_groups(
+        data.train.labels,
+        classes_per_segment=recipe.classes_per_segment,
+        class_order=recipe.class_order,
+        seed=seed,
+    )
+    parts = [
+        _hold_out(
+            _members(data.train.labels, group),
+            recipe.validation,
+            seed=_split_seed(recipe, seed),
+            segment_name=class_segment(group).name,
+        )
+        for group in groups
+    ]
+    stream = split_classes(
+        data.train,
+        groups=groups,
+        examples_per_segment=_examples_per_segment(recipe),
+        among=torch.cat([rest for _, rest in parts]),
+        seed=seed,
+        batch_size=recipe.defaults.batch_size,
+    )
+    return stream, [held_out for held_out, _ in parts]
+
+
+def _cut_permuted(
+    data: LabelledData, recipe: Recipe, seed: int, num_permutations: int
+) -> tuple[Stream, list[Tensor]]:
+    # Held out once for all segments: an image left out of one segment only would be trained on in
+    # the next under another permutation.
+    held_out, rest = _hold_out(
+        torch.arange(len(data.train)),
+        recipe.validation,
+        seed=_split_seed(recipe, seed),
+        segment_name="all",
+    )
+    stream = permuted_pixels(
+        data.train,
+        num_segments=num_permutations,
+        examples_per_segment=_examples_per_segment(recipe),
+        among=rest,
+        seed=seed,
+        permutation_seed=_split_seed(recipe, seed),
+        batch_size=recipe.defaults.batch_size,
+    )
+    return stream, [held_out] * num_permutations
+
+
+def _split_seed(recipe: Recipe, seed: int) -> int:
+    return seed if recipe.split_seed is None else recipe.split_seed
+
+
+def _examples_per_segment(recipe: Recipe) -> int | None:
+    if recipe.examples_per_segment is None or not recipe.gives_one_batch_more:
+        return recipe.examples_per_segment
+    batch_size = recipe.defaults.batch_size
+    return (recipe.examples_per_segment // batch_size + 1) * batch_size
+
+
+def _members(labels: Tensor, classes: Sequence[int]) -> Tensor:
+    return torch.isin(labels, torch.tensor(classes)).nonzero().flatten()
+
+
+def _hold_out(
+    pool: Tensor, validation: int | float, *, seed: int, segment_name: str
+) -> tuple[Tensor, Tensor]:
+    """Cut `pool` into held-out indices and the rest, both ascending."""
+    if isinstance(validation, float):
+        num_held_out = len(pool) - int(len(pool) * (1 - validation))
+    else:
+        num_held_out = validation
+    if not 0 <= num_held_out < len(pool):
+        raise ValueError(
+            f"`validation_per_segment` is {num_held_out}, but segment `{segment_name}` has "
+            f"{len(pool)} training examples; hold out fewer."
+        )
+    generator = derived_generator(seed, "validation", segment_name)
+    shuffled = pool[torch.randperm(len(pool), generator=generator)]
+    return shuffled[:num_held_out].sort().values, shuffled[num_held_out:].sort().values
+
+
+def cut_segments(
+    data: LabelledData, stream: Stream, held_out: Sequence[Tensor]
+) -> tuple[BenchmarkSegment, ...]:
+    """Give each segment the test examples of its classes and its held-out indices."""
+    return tuple(
+        BenchmarkSegment(
+            name=segment.name,
+            classes=segment.classes,
+            transform=segment.transform,
+            test_source=data.test,
+            test_indices=_members(data.test.labels, segment.classes),
+            train_source=data.train,
+            validation_indices=indices,
+        )
+        for segment, indices in zip(stream.segments, held_out, strict=True)
+    )

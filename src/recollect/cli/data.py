@@ -1,0 +1,126 @@
+"""`recollect data`: what data there is, fetched, verified and shown."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+
+from recollect.datasets import CATALOGUE, contact_sheet, fetch, load
+from recollect.datasets.catalogue import data_set
+from recollect.datasets.dataset import DataSet
+from recollect.datasets.downloads import Progress as Told
+from recollect.datasets.roots import cache_root
+
+app = typer.Typer(help="List, fetch, verify and show data sets.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help=f"One of {', '.join(CATALOGUE)}.")]
+Root = Annotated[
+    Path | None,
+    typer.Option(help="A folder (for mini-imagenet also a zip) that holds the data set already."),
+]
+
+
+@app.command("list")
+def list_data_sets() -> None:
+    """List the data sets, their terms, and whether they are on this machine."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("name", "train + test images", "size", "licence", "where"):
+        table.add_column(heading, overflow="fold", justify="right" if heading == "size" else "left")
+    for name, entry in CATALOGUE.items():
+        about = entry.about
+        size = f"{about.num_bytes / 1e6:,.0f} MB"
+        table.add_row(f"[bold]{name}[/bold]", about.title, size, about.licence, _where(entry))
+    # Piped into a file or another command, a row stays a row.
+    console = Console()
+    console = console if console.is_terminal else Console(width=200)
+    console.print(table)
+    console.print(
+        f"\nOur folder, the <data> above, is {_short(cache_root())} (set RECOLLECT_DATA to change "
+        "it).\n`recollect data fetch NAME` brings a data set here.",
+        highlight=False,
+    )
+
+
+@app.command("fetch")
+def fetch_data_set(name: Name, root: Root = None) -> None:
+    """Bring a data set to this machine, checked byte for byte."""
+    _known(name)
+    with _shown_progress() as told:
+        place = fetch(name, root=root, progress=told)
+    print(f"{name} is in {place}")
+
+
+@app.command("verify")
+def verify_data_set(name: Name, root: Root = None) -> None:
+    """Hash every byte again and compare."""
+    _known(name)
+    for file, digest in CATALOGUE[name].verify(root):
+        print(f"ok  {file}  {digest}")
+
+
+@app.command("show")
+def show_data_set(
+    name: Name,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The picture to write.")],
+    root: Root = None,
+    columns: Annotated[int, typer.Option(min=1, help="Images side by side.")] = 16,
+    rows: Annotated[int, typer.Option(min=1, help="At most so many classes.")] = 100,
+) -> None:
+    """Draw a contact sheet: a row of training images for each class."""
+    _known(name)
+    loaded = load(name, root=root)
+    groups = []
+    for label, class_name in enumerate(loaded.class_names[:rows]):
+        own = (loaded.train.labels == label).nonzero().flatten()[:columns]
+        caption = class_name if class_name == str(label) else f"{label}  {class_name}"
+        groups.append((caption, loaded.train.take(own).inputs))
+    contact_sheet(groups, columns=columns).save(output)
+    print(f"wrote {output}")
+
+
+def _known(name: str) -> None:
+    try:
+        data_set(name)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _where(entry: DataSet) -> str:
+    place = entry.locate()
+    if place is None:
+        return "[yellow]not here[/yellow]"
+    if place.is_relative_to(cache_root()):
+        return f"<data>/{place.relative_to(cache_root())}"
+    return "in the package"
+
+
+def _short(path: Path) -> str:
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+
+
+@contextmanager
+def _shown_progress() -> Iterator[Told]:
+    """Yield a callback that draws a bar on a terminal's error stream, and nothing elsewhere."""
+    console = Console(stderr=True)
+    described = TextColumn("{task.description}", markup=False)
+    parts = (SpinnerColumn(), described, BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*parts, console=console, transient=True, disable=not console.is_terminal) as bars:
+        bar = bars.add_task("", total=None)
+
+        def told(what: str, done: int, total: int | None) -> None:
+            bars.update(bar, description=what, completed=done, total=total)
+
+        yield told

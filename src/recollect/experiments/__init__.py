@@ -1,0 +1,1 @@
+"""Spec -> build -> run -> record: everything between a benchmark and a table."""

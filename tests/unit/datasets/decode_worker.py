@@ -1,0 +1,19 @@
+"""Decode a small mini-ImageNet into RECOLLECT_DATA, in a process that a test may kill.
+
+python decode_worker.py ZIP NUM_CLASSES TRAIN_A_CLASS TEST_A_CLASS
+"""
+
+import sys
+from pathlib import Path
+
+from recollect.datasets.downloads import no_progress
+from recollect.datasets.mini_imagenet import MiniImageNet
+
+if __name__ == "__main__":
+    archive, num_classes, train_a_class, test_a_class = sys.argv[1:]
+    small = MiniImageNet(
+        num_classes=int(num_classes),
+        train_a_class=int(train_a_class),
+        test_a_class=int(test_a_class),
+    )
+    small.fetch(Path(archive), no_progress)

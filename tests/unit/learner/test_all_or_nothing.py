@@ -399,10 +399,21 @@ def test_a_failure_puts_back_buffers_that_the_model_replaces(name: str) -> None:
     assert differences(before, fingerprint(world)) == []
 
 
-@pytest.mark.xfail(strict=True, reason="slots are not checked; uninitialised memory is replayed")
+WRONG_SLOTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "an empty slot": lambda slots: slots + len(slots),
+    "no slot": lambda slots: slots + CAPACITY,
+    "a slot below zero": lambda slots: slots - CAPACITY,
+    "the same slot twice": torch.zeros_like,
+    "more than it said": lambda slots: torch.cat((slots, slots)),
+    "real numbers": lambda slots: slots.double(),
+}
+
+
+@pytest.mark.xfail(strict=True, reason="what retrieval answers is not checked")
+@pytest.mark.parametrize("what", WRONG_SLOTS)
 @pytest.mark.parametrize("name", ["er", "er-p"])
-def test_a_retrieval_that_names_an_empty_slot_is_refused(name: str) -> None:
-    fault = Fault(ValueError, "retrieval", retrieval=lambda slots: slots + len(slots))
+def test_a_retrieval_that_names_wrong_slots_is_refused(name: str, what: str) -> None:
+    fault = Fault((ValueError, TypeError), "retrieval", retrieval=WRONG_SLOTS[what])
     world = planted(name, "mlp", fault)
     first, second = stream(2, size=4)
     run(world.learner, [first])

@@ -89,6 +89,13 @@ def test_without_examples_in_memory_a_model_judges_shapes_itself(name: str) -> N
     assert differences(before, fingerprint(world)) == []
 
 
+@pytest.mark.xfail(strict=True, reason="only real dtypes are looked at")
+def test_nan_in_complex_inputs_is_refused() -> None:
+    world = learner("er", transform=lambda spectrum: spectrum.real)
+    with pytest.raises(NonFiniteError, match="`inputs` holds 80 NaN"):
+        world.observe(torch.complex(INPUTS, INPUTS * torch.nan), LABELS)
+
+
 class Answer(nn.Module):
     """A model whose answer goes wrong when it is told to."""
 

@@ -119,6 +119,16 @@ def test_a_virtual_step_leaves_no_trace(kind: str) -> None:
         assert bool((rise != 0).all())
 
 
+@pytest.mark.parametrize("kind", MODELS)
+def test_losses_before_and_after_see_the_same_dropout(kind: str) -> None:
+    net, policy = model(kind), Curious()
+    world = Learner(net, sgd(net, lr=0.0), memory=Memory(9), retrieval=policy)
+    policy.learner = world
+    run(world, stream(3))
+    assert len(policy.looked) == 2
+    assert not any(rise.any() for _, rise in policy.looked)
+
+
 class CuriousStorage(Storage):
     """Places nothing, after asking for everything."""
 

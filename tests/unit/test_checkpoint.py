@@ -63,20 +63,14 @@ def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.fixture(scope="module")
-def resumed(left_behind: Path) -> dict[str, str]:
-    """Return what a fresh process made of it, by method."""
+def test_after_a_kill_every_method_ends_with_the_bits_of_a_run_never_killed(
+    left_behind: Path,
+) -> None:
     with child("resume", left_behind) as process:
         out, _ = process.communicate()
-    return json.loads(out)
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_after_a_kill_a_fresh_process_ends_with_the_bits_of_one_never_killed(
-    name: str, resumed: dict[str, str]
-) -> None:
-    uninterrupted = run(interrupted.build(name), interrupted.STREAM)
-    assert resumed[name] == interrupted.digest(uninterrupted)
+    uninterrupted = {name: run(interrupted.build(name), interrupted.STREAM) for name in METHODS}
+    expected = {name: interrupted.digest(world) for name, world in uninterrupted.items()}
+    assert json.loads(out) == expected
 
 
 def test_a_process_killed_while_saving_leaves_a_whole_file(left_behind: Path) -> None:

@@ -150,6 +150,16 @@ def test_with_batch_norm_joint_and_separate_passes_are_two_methods(name: str) ->
     assert not torch.allclose(first, second, rtol=1e-3)
 
 
+@pytest.mark.parametrize("name", ["er", "er-p", "er-mir", "er-pc-mir", "a-gem"])
+def test_with_batch_norm_in_evaluation_mode_joint_and_separate_passes_agree(name: str) -> None:
+    worlds = []
+    for passes in ("joint", "separate"):
+        world = learner(name, "batch norm", dtype=DOUBLE, passes=passes)
+        next(m for m in world.model.modules() if isinstance(m, nn.BatchNorm2d)).eval()
+        worlds.append(run(world, stream(8, dtype=DOUBLE)))
+    assert_same_state(worlds[0].model, worlds[1].model)
+
+
 @pytest.mark.parametrize("kind", ["mlp", "batch norm"])
 @pytest.mark.parametrize("name", ["er", "er-mir"])
 def test_three_iterations_are_three_updates_each_with_slots_of_its_own(
@@ -175,7 +185,9 @@ def test_the_memory_counts_every_update_and_every_replay() -> None:
 
 
 def flat_gradient(net: nn.Module, loss: Tensor) -> Tensor:
-    found = torch.autograd.grad(loss, list(net.parameters()), retain_graph=True)
+    found = torch.autograd.grad(
+        loss, list(net.parameters()), retain_graph=True, allow_unused=True, materialize_grads=True
+    )
     return torch.cat([gradient.flatten() for gradient in found])
 
 
@@ -226,6 +238,56 @@ def test_principal_direction_equals_one_gradient_at_a_time(
     options: dict[str, Any] = {"step_size": 2.0, "norm_floor": 0.7, "target_floor": floor}
     world = learner("er-p", dtype=DOUBLE, optimizer=optimize, passes=passes, **options)
     follow(world, optimize, stream(8, dtype=DOUBLE), principal_update(floor=floor))
+
+
+@pytest.mark.parametrize("passes", ["joint", "separate"])
+def test_principal_direction_takes_batches_of_any_size(passes: str) -> None:
+    options: dict[str, Any] = {"step_size": 2.0, "norm_floor": 0.7, "target_floor": 0.5}
+    world = learner("er-p", dtype=DOUBLE, passes=passes, **options)
+    sizes = (1, 7, 2, 5, 1, 12, 3)
+    batches = [stream(1, seed=n, size=size, dtype=DOUBLE)[0] for n, size in enumerate(sizes)]
+    follow(world, sgd, batches, principal_update(floor=0.5))
+
+
+class Optional(nn.Module):
+    """A layer in the middle that can be left out, as stochastic depth does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.middle, self.last = (
+            nn.Linear(16, 8),
+            nn.Linear(8, 8),
+            nn.Linear(8, CLASSES),
+        )
+        self.uses_middle = False
+
+    @override
+    def forward(self, inputs: Tensor) -> Tensor:
+        hidden = torch.tanh(self.first(inputs.flatten(1)))
+        if self.uses_middle:
+            hidden = torch.tanh(self.middle(hidden))
+        return self.last(hidden)
+
+
+NEVER_PLANNED = pytest.mark.xfail(
+    strict=True, reason="the engine's plan lists only layers used in the pass that made it"
+)
+
+
+@pytest.mark.parametrize(
+    "first_with_it", [True, pytest.param(False, marks=NEVER_PLANNED)], ids=["left out", "put in"]
+)
+def test_a_layer_may_be_left_out_of_some_steps(first_with_it: bool) -> None:
+    """Gradients of a layer that rejoins later are measured; `None` counts as zero beside others."""
+    net = seeded(Optional, 0).double()
+    assert isinstance(net, Optional)
+    net.uses_middle = first_with_it
+    rule = PrincipalDirection(step_size=2.0, norm_floor=0.7, target_floor=0.5)
+    world = Learner(net, sgd(net), memory=Memory(CAPACITY), rule=rule)
+    batches = stream(6, dtype=DOUBLE)
+    run(world, batches[:3])
+    net.uses_middle = not first_with_it
+    follow(world, sgd, batches[3:], principal_update(floor=0.5))
 
 
 @pytest.mark.parametrize("kind", ["mlp", "batch norm"])

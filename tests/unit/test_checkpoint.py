@@ -529,6 +529,14 @@ def test_a_checkpoint_takes_the_place_of_an_older_one(saved: Path, elsewhere: Le
     assert (other.step, os.listdir(saved.parent)) == (6, [saved.name])
 
 
+def test_who_reads_the_old_file_meanwhile_reads_it_whole(saved: Path, elsewhere: Learner) -> None:
+    whole = saved.read_bytes()
+    with open(saved, "rb") as reader:
+        beginning = reader.read(100)
+        elsewhere.save(saved)
+        assert beginning + reader.read() == whole
+
+
 def test_saving_into_a_missing_directory_says_so(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"`.*missing` is not a directory; create it"):
         learner("er").save(tmp_path / "missing" / "it")

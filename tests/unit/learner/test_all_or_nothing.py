@@ -1,6 +1,6 @@
 """An `observe` that raises leaves no trace, whatever raised, wherever it was."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -397,6 +397,36 @@ def test_a_failure_puts_back_buffers_that_the_model_replaces(name: str) -> None:
     with pytest.raises(ValueError, match="`labels` holds 99"):
         world.observe(inputs, torch.full_like(labels, 99))
     assert differences(before, fingerprint(world)) == []
+
+
+class Forgetful(Storage):
+    """Has nothing to remember before its first decision, which fails."""
+
+    def __init__(self) -> None:
+        self.decisions = 0
+
+    @override
+    def place(
+        self, labels: Tensor, memory: MemoryType, evidence: Evidence, rng: torch.Generator
+    ) -> Placement:
+        self.decisions += 1
+        raise RuntimeError("the policy is broken")
+
+    @override
+    def state(self) -> dict[str, Tensor]:
+        return {"decisions": torch.tensor(self.decisions)} if self.decisions else {}
+
+    @override
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        self.decisions = int(state.get("decisions", 0))
+
+
+@pytest.mark.xfail(strict=True, reason="an empty state is taken for no state and not restored")
+def test_a_policy_that_had_nothing_to_remember_yet_is_put_back() -> None:
+    net, policy = model(), Forgetful()
+    with pytest.raises(RuntimeError, match="policy is broken"):
+        run(Learner(net, sgd(net), memory=Memory(CAPACITY), storage=policy), stream(1))
+    assert policy.decisions == 0
 
 
 WRONG_SLOTS: dict[str, Callable[[Tensor], Tensor]] = {

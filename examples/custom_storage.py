@@ -4,13 +4,13 @@ Run it: python examples/custom_storage.py
 """
 
 import torch
-from recollect.testing import check_storage
 from torch import Tensor
 from typing_extensions import override
 
 from recollect import Learner, Memory
 from recollect.models import mlp, seeded
 from recollect.storage import Evidence, Placement, Storage
+from recollect.testing import check_storage
 
 
 class NewestOfEachClass(Storage):

@@ -240,6 +240,10 @@ class Memory:
         tensors |= {f"inputs.{i}": held[: len(self)] for i, held in enumerate(self._stored)}
         return tensors, facts
 
+    def take_over(self, other: "Memory") -> None:
+        """Become what `other` is, of the same capacity; `other` must not be used afterwards."""
+        vars(self).update(vars(other))
+
     @classmethod
     def from_state(
         cls,

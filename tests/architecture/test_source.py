@@ -16,7 +16,8 @@ MAY_SAY_TASK = (
     "streams", "metrics", "experiments", "reports", "benchmarks", "cli", "datasets", "testing",
 )  # fmt: skip
 # The one needs torch's initialisation, the other lends a generator to dropout.
-MAY_USE_GLOBAL_RANDOMNESS = ("models/seeded.py", "learner/randomness.py")
+# `watching.py` looks at the global generators to say whether a policy drew from them.
+MAY_USE_GLOBAL_RANDOMNESS = ("models/seeded.py", "learner/randomness.py", "testing/watching.py")
 
 DRAWS = {
     "bernoulli", "multinomial", "normal", "poisson", "rand", "rand_like", "randint",

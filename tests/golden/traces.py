@@ -38,7 +38,8 @@ def trace(name: str) -> dict[str, Any]:
         inputs = centres[labels] + 0.7 * torch.randn(4, FEATURES, generator=rng)
         report = learner.observe(inputs, labels)
         losses.append(report.loss)
-        replayed.append(report.replayed_slots.tolist())
+        # Sorted: where two candidates are all but equal, rounding decides which comes first.
+        replayed.append(sorted(report.replayed_slots.tolist()))
         written.append(report.written_slots.tolist())
     held = {} if learner.memory is None else learner.memory.counts_by_class()
     return {

@@ -128,7 +128,6 @@ def test_loading_into_a_learner_that_went_elsewhere_forgets_where_it_was(tmp_pat
     assert differences(fingerprint(world), fingerprint(other)) == []
 
 
-@pytest.mark.xfail(strict=True, reason="`load` puts another Memory in the place of the caller's")
 def test_loading_fills_the_memory_the_caller_holds(tmp_path: Path) -> None:
     run(learner("er"), stream(4)).save(tmp_path / "it")
     world = learner("er")
@@ -233,7 +232,6 @@ class Scale:
         return -self.factor * products.mean()
 
 
-@pytest.mark.xfail(strict=True, reason="`describe` falls back to a repr with an address in it")
 def test_a_rule_around_an_object_that_can_be_called_can_be_loaded(tmp_path: Path) -> None:
     def build() -> Learner:
         net = model()
@@ -510,7 +508,6 @@ def test_a_write_that_fails_half_way_leaves_nothing_else_behind(
     assert os.listdir(saved.parent) == [saved.name]
 
 
-@pytest.mark.xfail(strict=True, reason="safetensors wraps it; `except OSError` does not catch it")
 def test_a_write_that_fails_is_an_os_error(saved: Path, elsewhere: Learner) -> None:
     with files_no_larger_than(5000), pytest.raises(OSError, match=r"(?i)file too large"):
         elsewhere.save(saved)

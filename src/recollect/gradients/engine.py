@@ -120,7 +120,7 @@ class GradientEngine:
         objective = losses @ coefficients
         if self._units is None:
             return self._plan(calls, losses, objective, groups, scales)
-        used = [call for call in calls if call.path in self._units]
+        used = [call for call in calls if call.path in self._units or self._is_late(call)]
         for call in used:
             self._set_layout(call, groups.num_examples)
         shares = self._shares(self._units, used, objective, groups)
@@ -186,6 +186,18 @@ class GradientEngine:
         )
         return fallback_share(again, zeroed, layout=call.layout, groups=groups)
 
+    def _is_late(self, call: Call) -> bool:
+        """Take in a layer that the pass which made the plan did not use."""
+        assert self._units is not None
+        placed = {
+            name for units in self._units.values() for u in units for name in u.parameters.values()
+        }
+        own = self._owned.get(call.path, {})
+        late = {local: name for local, name in own.items() if name not in placed}
+        if late:
+            self._units[call.path] = [Unit(call.path, late, has_formula(call.module))]
+        return bool(late)
+
     def _set_layout(self, call: Call, num_examples: int) -> None:
         known = self._layouts.get(call.path)
         if known == "first" and call.shapes[0][0] == num_examples:
@@ -214,6 +226,12 @@ class GradientEngine:
                 strict=True,
             )
         )
+        for name, gradient in expected.items():
+            if gradient is not None and gradient.is_sparse:
+                raise UnsupportedModuleError(
+                    f"parameter `{name}` has sparse gradients, which cannot be weighed by example; "
+                    "build its layer with `sparse=False`."
+                )
         called = {call.path for call in calls}
         places = self._starting_places(called, {n for n, g in expected.items() if g is not None})
         while True:
@@ -232,7 +250,8 @@ class GradientEngine:
                 break
             for name in wrong:  # used outside its owner's forward: look from one level further out
                 places[name] = [_ancestor_called(places[name][0], called, name)]
-        if groups.num_examples > 1:  # a single example shows nothing about independence
+        finite = all(g is None or bool(torch.isfinite(g).all()) for g in expected.values())
+        if groups.num_examples > 1 and finite:  # else the checks have shown nothing
             self._units = units
             self._layouts = {call.path: call.layout for call in used}
             paths = dict.fromkeys([*self._owned, *units])
@@ -246,7 +265,10 @@ class GradientEngine:
         for path, owned in self._owned.items():
             for name in owned.values():
                 if name in wanted:
-                    place = path if path in called else _ancestor_called(path, called, name)
+                    # A parametrization works on weights, not on examples: its owner does.
+                    place = path.partition("parametrizations")[0].rstrip(".")
+                    if place not in called:
+                        place = _ancestor_called(place, called, name)
                     places.setdefault(name, []).append(place)
         return places
 
@@ -275,7 +297,7 @@ class GradientEngine:
         for call in calls:
             cotangents = [next(alone) for _ in call.edges]
             layouts = possible_layouts(call.shapes[0], count)
-            if cotangents[0] is not None:
+            if cotangents[0] is not None and bool(torch.isfinite(cotangents[0]).all()):
                 layouts = [
                     layout for layout in layouts if reaches_only(cotangents[0], 0, layout, count)
                 ]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
+from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
 
 def descend(
@@ -15,10 +16,12 @@ def descend(
     if _is_plain_sgd(optimizer):
         _plain_sgd_step(optimizer, parameters, target)
         return
-    for name, parameter in parameters.items():
-        parameter.grad = target.get(name)
+    along = {id(parameters[name]): gradient for name, gradient in target.items()}
+    held = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for parameter in held:  # all of them: an old gradient of a frozen one must not move it
+        parameter.grad = along.get(id(parameter))
     optimizer.step()
-    for parameter in parameters.values():
+    for parameter in held:
         parameter.grad = None
 
 
@@ -30,6 +33,8 @@ def _is_plain_sgd(optimizer: torch.optim.Optimizer) -> bool:
     if type(optimizer) is not torch.optim.SGD or "step" in vars(optimizer):
         return False
     if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
+        return False
+    if _global_optimizer_pre_hooks or _global_optimizer_post_hooks:
         return False
     return all(
         isinstance(group["lr"], float)

@@ -2,7 +2,7 @@
 
 import os
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import torch
 from jaxtyping import Int64
@@ -11,7 +11,14 @@ from torch import Tensor, nn
 from recollect.checkpoint import read_checkpoint, write_checkpoint
 from recollect.gradients import Measurement
 from recollect.learner.batch import Batch
-from recollect.learner.checks import check_gradients, check_gram, checked_batch, checked_weights
+from recollect.learner.checks import (
+    check_gradients,
+    check_gram,
+    checked_admitted,
+    checked_batch,
+    checked_slots,
+    checked_weights,
+)
 from recollect.learner.descent import descend
 from recollect.learner.margin_watch import MarginWatch
 from recollect.learner.network import Loss, Network, Transform
@@ -99,6 +106,8 @@ class Learner:
         if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
             raise ValueError(f"`iterations` is {iterations!r}; pass a whole number from 1.")
         check_passes(passes, rule)
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise TypeError(f"`seed` is {seed!r}; pass a whole number.")
         if isinstance(optimizer, torch.optim.LBFGS):
             raise TypeError("`optimizer` is LBFGS, which evaluates the loss itself; use another.")
         self.model: Final = model
@@ -117,12 +126,8 @@ class Learner:
             purpose: derived_generator(seed, purpose)
             for purpose in ("storage", "retrieval", "model")
         }
-        self._network: Final = Network(
-            model, _trainable(model, optimizer), loss=loss, transform=transform
-        )
+        self._network: Final = Network(model, optimizer, loss=loss, transform=transform)
         self._snapshot: Final = Snapshot(model, optimizer)
-        # Behind a checked gradient, a single update with a reservoir has nothing left to go wrong.
-        self._can_fail_later: Final = iterations > 1 or type(storage) not in (type(None), Reservoir)
 
     # --- the step ---------------------------------------------------------------------------------
 
@@ -183,7 +188,8 @@ class Learner:
         if self.memory is None or self.memory.is_empty or self.retrieval is None:
             return _NO_SLOTS
         probe = VirtualStepProbe(self._network, self.memory, self.optimizer, alone)
-        return self.retrieval.select(self.memory, probe, self.generators["retrieval"])
+        slots = self.retrieval.select(self.memory, probe, self.generators["retrieval"])
+        return checked_slots(slots, self.memory, self.retrieval)
 
     def _find_gradients(
         self, incoming: Batch, slots: Int64[Tensor, " replayed"], alone: IncomingPass
@@ -206,15 +212,15 @@ class Learner:
     def _descend(self, target: dict[str, Tensor], transaction: Transaction) -> None:
         """Let the optimizer step along w."""
         check_gradients(target)
-        if self._can_fail_later:
-            transaction.before_weights_move()
+        transaction.before_weights_move()
         descend(self.optimizer, self._network.parameters, target)
 
     def _admit(self, incoming: Batch) -> Int64[Tensor, " admitted"]:
         """WHO asks for a slot; decided before the step, so that only they are measured."""
         if self.memory is None or self.storage is None:
             return _NO_SLOTS
-        return self.storage.admit(incoming.labels, self.memory, self.generators["storage"])
+        admitted = self.storage.admit(incoming.labels, self.memory, self.generators["storage"])
+        return checked_admitted(admitted, len(incoming), self.storage)
 
     def _store(
         self, incoming: Batch, admitted: Int64[Tensor, " admitted"], margins: MarginWatch | None
@@ -237,8 +243,10 @@ class Learner:
 
     # --- looking and keeping ----------------------------------------------------------------------
 
-    def predict(self, inputs: object, *, batch_size: int | None = None) -> Tensor:
+    def predict(self, inputs: object, *, batch_size: int | None = None) -> Any:
         """Return the model's outputs in evaluation mode; model, memory and randomness stay as is.
+
+        A tensor of logits, or whatever else the model returns.
 
         Args:
             inputs: In stored form, as for `observe`.
@@ -262,6 +270,9 @@ class Learner:
     # --- guards -----------------------------------------------------------------------------------
 
     def _checked(self, inputs: object, labels: object) -> Batch:
+        if not torch.is_grad_enabled():
+            raise ValueError("gradients are switched off; call `observe` outside `no_grad`.")
+        self._network.look_for_frozen()
         if not self.model.training:
             raise ValueError(
                 "the model is in evaluation mode; call `model.train()` before `observe`. To "
@@ -291,14 +302,3 @@ class Learner:
             return None
         timing = self.storage.margins
         return MarginWatch(self._network, self.memory, timing, incoming, admitted, transaction)
-
-
-def _trainable(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, nn.Parameter]:
-    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    found = {n: p for n, p in model.named_parameters() if id(p) in held and p.requires_grad}
-    if not found:
-        raise ValueError(
-            "`optimizer` holds none of the model's trainable parameters; build it from "
-            "`model.parameters()`."
-        )
-    return found

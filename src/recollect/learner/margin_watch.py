@@ -7,6 +7,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from recollect.learner.batch import Batch
+from recollect.learner.checks import check_logits
 from recollect.learner.network import Network
 from recollect.learner.transaction import Transaction
 from recollect.memory import Memory
@@ -56,10 +57,11 @@ class MarginWatch:
         if self._timing in ("replay", "both") and slots.numel():
             self._replayed_before = self._margins_in(slots)
 
-    def learnt_from(self, outputs: Tensor) -> None:
+    def learnt_from(self, outputs: object) -> None:
         """Take the newcomers' margins from the pass that is about to teach them the first time."""
         if self._timing == "replay" or self._newcomers_before.numel() or not len(self._newcomers):
             return
+        assert isinstance(outputs, Tensor)  # classes are asked for, so these are logits
         logits = outputs.index_select(0, self._admitted.to(outputs.device))
         labels = self._newcomers.labels.to(outputs.device).long()
         self._newcomers_before = margins(logits, labels).float().cpu()
@@ -94,5 +96,5 @@ class MarginWatch:
         return self._margins(Batch(*self._memory.read(slots)))
 
     def _margins(self, batch: Batch) -> Float[Tensor, " examples"]:
-        logits = self._network.predict(batch.inputs)
+        logits = check_logits(self._network.predict(batch.inputs), batch.labels)
         return margins(logits, batch.labels.to(logits.device).long()).float().cpu()

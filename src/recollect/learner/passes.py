@@ -1,12 +1,14 @@
 """Find g and the g_i: by one joint pass, by two, or by one a group (paper note P12)."""
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from recollect import nested
 from recollect.gradients import Groups, Measurement, mixes_examples
 from recollect.learner.batch import Batch
 from recollect.learner.network import Gradients, Network, Pass, leaving_no_trace
@@ -20,7 +22,7 @@ class Found:
     """Losses and outputs of incoming, then replayed examples; gradients summed or one by one."""
 
     losses: Float[Tensor, " examples"]
-    outputs: Tensor
+    outputs: object
     gradients: Gradients | Measurement
 
 
@@ -95,7 +97,7 @@ def find_gradients(
 
 def _all_of(passes: list[Pass], gradients: Gradients | Measurement) -> Found:
     losses = torch.cat([found.losses for found in passes])
-    return Found(losses, torch.cat([found.outputs for found in passes]), gradients)
+    return Found(losses, reduce(nested.concat, [found.outputs for found in passes]), gradients)
 
 
 def _joint(network: Network, incoming: Batch, replayed: Batch, *, measured: bool) -> Found:

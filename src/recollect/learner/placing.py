@@ -73,6 +73,13 @@ def written_slots(
             f"the storage policy placed {len(admitted)} newcomers in slots {chosen}; return one "
             f"slot each, from -1 to {capacity - 1}, free slots in order from {filled}."
         )
+    for name, expected in (("scores", len(chosen)), ("stored_scores", filled)):
+        found: Tensor | None = getattr(placement, name)
+        if found is not None and found.shape != (expected,):
+            raise ValueError(
+                f"the storage policy returned `{name}` of shape {tuple(found.shape)}; return "
+                f"{expected} numbers, or None."
+            )
     slots = torch.tensor(list(last), dtype=torch.int64)
     positions = torch.tensor(list(last.values()), dtype=torch.int64)
     taken = slots if not fresh else slots[slots < filled]

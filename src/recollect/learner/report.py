@@ -1,10 +1,12 @@
 """What a step did, as tensors and counts; formatting is for others."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from recollect import nested
 from recollect.learner.placing import Written
 
 
@@ -14,7 +16,7 @@ class Update:
 
     Attributes:
         losses: Loss of each example before the update: the incoming ones, then the replayed.
-        outputs: What the model said about them, detached.
+        outputs: What the model said about them, detached: a tensor, or whatever the loss takes.
         replayed_slots: Slots replayed, none while the memory is empty.
         num_incoming: How many of the examples are the incoming ones.
         gram: Inner products of (g, g_1..g_K) where the rule needed them; row 0 is the incoming g.
@@ -22,7 +24,7 @@ class Update:
     """
 
     losses: Float[Tensor, " examples"]
-    outputs: Tensor
+    outputs: Any
     replayed_slots: Int64[Tensor, " replayed"]
     num_incoming: int
     gram: Float[Tensor, "gradients gradients"] | None = None
@@ -39,9 +41,9 @@ class Update:
         return self.losses[self.num_incoming :]
 
     @property
-    def incoming_outputs(self) -> Tensor:
+    def incoming_outputs(self) -> Any:
         """What the model said about the incoming examples before the update."""
-        return self.outputs[: self.num_incoming]
+        return nested.map_leaves(lambda leaf: leaf[: self.num_incoming], self.outputs)
 
     @property
     def incoming_norm(self) -> float | None:

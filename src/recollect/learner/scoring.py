@@ -9,6 +9,7 @@ from torch import Tensor
 
 from recollect.gradients import Groups
 from recollect.learner.batch import Batch
+from recollect.learner.checks import check_gradients
 from recollect.learner.network import Network, evaluating_unseen
 from recollect.learner.passes import IncomingPass
 from recollect.memory import Memory
@@ -42,10 +43,9 @@ class VirtualStepProbe:
 
     @contextmanager
     def _stepped(self) -> Iterator[None]:
-        gradients = {
-            id(self._network.parameters[name]): gradient
-            for name, gradient in self._alone.gradient().items()
-        }
+        found = self._alone.gradient()
+        check_gradients(found)
+        gradients = {id(self._network.parameters[name]): g for name, g in found.items()}
         kept: list[tuple[Tensor, Tensor]] = []
         try:
             for group in self._optimizer.param_groups:

@@ -14,8 +14,8 @@ from recollect.storage import Storage
 class Transaction:
     """Remember what a step may change on entry; put it back if the step raises.
 
-    Weights and optimizer state are remembered only when `before_weights_move` says so: an update
-    whose gradient has been checked, with nothing behind it that can fail, needs no copy.
+    Weights and optimizer state are remembered by `before_weights_move`: a step refused before its
+    first update needs no copy of them.
 
     Inside the block torch's own generator, from which dropout draws, continues the learner's.
     """

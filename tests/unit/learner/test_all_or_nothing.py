@@ -318,19 +318,7 @@ def too_many_stored_scores(placement: Placement) -> Placement:
     return Placement(placement.slots, stored_scores=torch.zeros(CAPACITY + 1))
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        pytest.param(
-            too_few_scores,
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="Written.commit reads placement.scores after memory.write; no undo of write",
-            ),
-        ),
-        too_many_stored_scores,
-    ],
-)
+@pytest.mark.parametrize("answer", [too_few_scores, too_many_stored_scores])
 @pytest.mark.parametrize("name", ["er", "er-c"])
 def test_a_storage_whose_scores_do_not_fit_leaves_no_trace(
     name: str, answer: Callable[[Placement], Placement]
@@ -345,20 +333,7 @@ def test_a_storage_whose_scores_do_not_fit_leaves_no_trace(
     assert differences(before, fingerprint(world.learner)) == []
 
 
-WEIGHTS_NOT_KEPT = pytest.mark.xfail(
-    strict=True, reason="weights are not kept before the step of one update with a Reservoir"
-)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("van", marks=WEIGHTS_NOT_KEPT),
-        pytest.param("er", marks=WEIGHTS_NOT_KEPT),
-        pytest.param("er-p", marks=WEIGHTS_NOT_KEPT),
-        "er-c",
-    ],
-)
+@pytest.mark.parametrize("name", ["van", "er", "er-p", "er-c"])
 def test_an_optimizer_that_raises_after_its_step_leaves_no_trace(name: str) -> None:
     world = planted(name, "mlp", Fault(RuntimeError, "the optimizer is broken", optimizer=True))
     *earlier, last = stream(5)
@@ -383,7 +358,6 @@ class Counting(nn.Module):
         return self.body(inputs - self.mean)
 
 
-@pytest.mark.xfail(strict=True, reason="the snapshot restores the buffers it was built with")
 @pytest.mark.parametrize("name", ["van", "er", "gss"])
 def test_a_failure_puts_back_buffers_that_the_model_replaces(name: str) -> None:
     net = Counting()
@@ -421,7 +395,6 @@ class Forgetful(Storage):
         self.decisions = int(state.get("decisions", 0))
 
 
-@pytest.mark.xfail(strict=True, reason="an empty state is taken for no state and not restored")
 def test_a_policy_that_had_nothing_to_remember_yet_is_put_back() -> None:
     net, policy = model(), Forgetful()
     with pytest.raises(RuntimeError, match="policy is broken"):
@@ -439,7 +412,6 @@ WRONG_SLOTS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-@pytest.mark.xfail(strict=True, reason="what retrieval answers is not checked")
 @pytest.mark.parametrize("what", WRONG_SLOTS)
 @pytest.mark.parametrize("name", ["er", "er-p"])
 def test_a_retrieval_that_names_wrong_slots_is_refused(name: str, what: str) -> None:

@@ -20,11 +20,11 @@ from tests.unit.learner.support import (
 from torch import Tensor, nn
 from typing_extensions import override
 
-from recollect import METHODS, Learner, Memory, method
+from recollect import Learner, Memory, method
 from recollect.errors import NonFiniteError
 from recollect.retrieval import Uniform
 from recollect.rules import PrincipalDirection
-from recollect.storage import ConfidenceReservoir, Reservoir
+from recollect.storage import Reservoir
 
 INPUTS, LABELS = stream(1, seed=5)[0]
 
@@ -53,24 +53,8 @@ BAD_BATCHES: dict[str, tuple[object, object, type[Exception], str]] = {
 }
 
 
-CONFIDENT = [name for name in WITH_MEMORY if METHODS[name].storage is ConfidenceReservoir]
-MARGINS_FIRST = pytest.mark.xfail(
-    strict=True, reason="margins are taken before labels are held against the number of outputs"
-)
-
-
-@pytest.mark.parametrize(
-    ("what", "name"),
-    [
-        pytest.param(
-            what,
-            name,
-            marks=[MARGINS_FIRST] if what == "labels too large" and name in CONFIDENT else [],
-        )
-        for what in BAD_BATCHES
-        for name in WITH_MEMORY
-    ],
-)
+@pytest.mark.parametrize("name", WITH_MEMORY)
+@pytest.mark.parametrize("what", BAD_BATCHES)
 def test_a_bad_batch_is_refused_and_changes_nothing(what: str, name: str) -> None:
     inputs, labels, error, message = BAD_BATCHES[what]
     world = run(learner(name), stream(2))
@@ -89,7 +73,6 @@ def test_without_examples_in_memory_a_model_judges_shapes_itself(name: str) -> N
     assert differences(before, fingerprint(world)) == []
 
 
-@pytest.mark.xfail(strict=True, reason="only real dtypes are looked at")
 def test_nan_in_complex_inputs_is_refused() -> None:
     world = learner("er", transform=lambda spectrum: spectrum.real)
     with pytest.raises(NonFiniteError, match="`inputs` holds 80 NaN"):
@@ -299,7 +282,6 @@ def test_parameters_of_others_in_the_optimizer_are_not_moved() -> None:
     assert all(map(torch.equal, before, other.parameters()))
 
 
-@pytest.mark.xfail(strict=True, reason="the optimizer steps along a `.grad` left from before")
 def test_an_old_gradient_of_a_frozen_parameter_does_not_move_it() -> None:
     net = model()
     frozen = next(net.parameters())
@@ -327,27 +309,13 @@ def test_an_unknown_option_is_refused_with_the_nearest_name() -> None:
         learner("er-p", stepsize=3.0)
 
 
-@pytest.mark.xfail(strict=True, reason="only the sum of the losses is looked at")
 def test_finite_losses_whose_sum_overflows_are_learnt_from() -> None:
     large = torch.finfo(torch.float32).max / 2
     world = learner("er", loss=lambda outputs, _: outputs.sum(1) * 0 + large)
     assert world.observe(INPUTS, LABELS).step == 1
 
 
-PLAN_TAKES_NAN_FOR_MIXING = pytest.mark.xfail(
-    strict=True, reason="the engine's first pass raises UnsupportedModuleError on NaN gradients"
-)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "er",
-        pytest.param("er-p", marks=PLAN_TAKES_NAN_FOR_MIXING),
-        pytest.param("a-gem", marks=PLAN_TAKES_NAN_FOR_MIXING),
-        "gss",
-    ],
-)
+@pytest.mark.parametrize("name", ["er", "er-p", "a-gem", "gss"])
 def test_a_nan_gradient_where_gradients_are_first_measured_is_named_as_such(name: str) -> None:
     def loss(outputs: Tensor, labels: Tensor) -> Tensor:
         root = (outputs - outputs.detach()).square().sqrt().sum(1)

@@ -68,7 +68,6 @@ def test_predict_takes_no_examples_at_all() -> None:
     assert learner("er").predict(torch.zeros(0, 1, 4, 4)).shape == (0, 4)
 
 
-@pytest.mark.xfail(strict=True, reason="`batch_size=0` passes every example as an empty batch")
 @pytest.mark.parametrize("batch_size", [0, -1])
 def test_predict_refuses_a_batch_size_below_one(batch_size: int) -> None:
     with pytest.raises(ValueError, match="`batch_size` is"):
@@ -179,7 +178,6 @@ class Averaging(nn.Module):
         return self.body(inputs)
 
 
-@pytest.mark.xfail(strict=True, reason="leaving_no_trace fills the tensors it saw, not the model's")
 def test_predict_puts_back_buffers_that_the_model_replaces() -> None:
     net = Averaging()
     world = Learner(net, sgd(net))

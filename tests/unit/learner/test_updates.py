@@ -269,14 +269,7 @@ class Optional(nn.Module):
         return self.last(hidden)
 
 
-NEVER_PLANNED = pytest.mark.xfail(
-    strict=True, reason="the engine's plan lists only layers used in the pass that made it"
-)
-
-
-@pytest.mark.parametrize(
-    "first_with_it", [True, pytest.param(False, marks=NEVER_PLANNED)], ids=["left out", "put in"]
-)
+@pytest.mark.parametrize("first_with_it", [True, False], ids=["left out", "put in"])
 def test_a_layer_may_be_left_out_of_some_steps(first_with_it: bool) -> None:
     """Gradients of a layer that rejoins later are measured; `None` counts as zero beside others."""
     net = seeded(Optional, 0).double()
@@ -594,7 +587,6 @@ class Features(NamedTuple):
     right: Tensor
 
 
-@pytest.mark.xfail(strict=True, reason="replace_leaves hands one generator to the named tuple")
 def test_a_named_tuple_is_learnt_like_a_tuple() -> None:
     net = Pair()
     world = Learner(net, sgd(net), memory=Memory(CAPACITY))
@@ -616,7 +608,6 @@ class TwoHeads(nn.Module):
         return logits, logits.square().mean(1)
 
 
-@pytest.mark.xfail(strict=True, reason="outputs are detached as if they were one tensor")
 @pytest.mark.parametrize("name", ["van", "er"])
 def test_a_model_may_return_whatever_its_loss_takes(name: str) -> None:
     def loss(outputs: Any, labels: Tensor) -> Tensor:
@@ -627,9 +618,6 @@ def test_a_model_may_return_whatever_its_loss_takes(name: str) -> None:
     assert run(world, stream(3)).step == 3
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the memory joins the graph of inputs that require gradients"
-)
 @pytest.mark.parametrize("name", ["er", "er-p", "gss"])
 def test_the_memory_keeps_no_history_of_inputs_another_model_made(name: str) -> None:
     encoder, world = nn.Conv2d(1, 1, 1), learner(name)
@@ -661,7 +649,6 @@ def test_hooks_of_the_optimizer_are_called_once_an_update(name: str) -> None:
     assert (len(before), len(after)) == (6, 6)
 
 
-@pytest.mark.xfail(strict=True, reason="plain SGD's own step is skipped, and with it global hooks")
 def test_hooks_of_all_optimizers_are_called_once_an_update() -> None:
     called: list[int] = []
     handle = register_optimizer_step_post_hook(lambda *_: called.append(1))
@@ -703,7 +690,6 @@ def test_a_step_has_the_bits_of_the_optimizers_own(options: dict[str, Any]) -> N
     assert all(map(torch.equal, net.parameters(), twin.parameters()))
 
 
-@pytest.mark.xfail(strict=True, reason="the trainable parameters are listed once, when it is built")
 @pytest.mark.parametrize("name", ["van", "er", "er-p"])
 def test_a_parameter_frozen_on_the_way_stays_from_then_on(name: str) -> None:
     world = run(learner(name), stream(2))

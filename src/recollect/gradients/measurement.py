@@ -1,7 +1,6 @@
 """Several gradients at once: their inner products, and any weighted sum of them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Self
 
 import torch
 from jaxtyping import Float
@@ -27,11 +26,11 @@ class Measurement:
         self.scales = scales
         self._shares = {share.parameters: share for share in shares}
 
-    @classmethod
-    def of_rows(cls, rows: Mapping[str, Float[Tensor, "groups ..."]], groups: Groups) -> Self:
+    @staticmethod
+    def of_rows(rows: Mapping[str, Float[Tensor, "groups ..."]], groups: Groups) -> "Measurement":
         """Take gradients that are written out."""
         share = ExplicitShare(rows, groups)
-        return cls([share], groups, next(iter(rows.values())).new_ones(len(groups)))
+        return Measurement([share], groups, next(iter(rows.values())).new_ones(len(groups)))
 
     def __len__(self) -> int:
         return len(self.groups)

@@ -1,7 +1,7 @@
 """What a retrieval policy is, and what it may ask for."""
 
 from abc import ABC, abstractmethod
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int64
@@ -10,6 +10,7 @@ from torch import Tensor
 from recollect.memory import Memory
 
 
+@runtime_checkable
 class Probe(Protocol):
     """What the learner can tell a retrieval policy about slots, on demand."""
 

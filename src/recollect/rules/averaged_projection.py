@@ -30,9 +30,7 @@ class AveragedProjection(Rule):
     """
 
     @override
-    def __call__(
-        self, gram: Float[Tensor, "1+replayed 1+replayed"]
-    ) -> Float[Tensor, " 1+replayed"]:
+    def __call__(self, gram: Float[Tensor, "gradients gradients"]) -> Float[Tensor, " gradients"]:
         weights = gram.new_zeros(len(gram))
         weights[0] = 1
         agreement = gram[0, 1:].mean()

@@ -31,9 +31,7 @@ class GradientSum(Rule):
     needs_gram: ClassVar[bool] = False
 
     @override
-    def __call__(
-        self, gram: Float[Tensor, "1+replayed 1+replayed"]
-    ) -> Float[Tensor, " 1+replayed"]:
+    def __call__(self, gram: Float[Tensor, "gradients gradients"]) -> Float[Tensor, " gradients"]:
         weights = gram.new_full((len(gram),), 1 / (len(gram) - 1))
         weights[0] = 1
         return weights

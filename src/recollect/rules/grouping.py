@@ -7,7 +7,7 @@ from torch import Tensor
 
 def group_matrix(
     num_replayed: int, num_groups: int, *, like: Tensor
-) -> Float[Tensor, "1+groups 1+replayed"]:
+) -> Float[Tensor, "rows gradients"]:
     """Build the matrix that keeps g and averages the g_i in `num_groups` groups of equal size.
 
     Sizes differ by at most one when the number does not divide.

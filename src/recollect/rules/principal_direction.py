@@ -61,9 +61,7 @@ class PrincipalDirection(Rule):
             raise ValueError(f"`groups` is {self.groups!r}; pass a whole number from 1, or None.")
 
     @override
-    def __call__(
-        self, gram: Float[Tensor, "1+replayed 1+replayed"]
-    ) -> Float[Tensor, " 1+replayed"]:
+    def __call__(self, gram: Float[Tensor, "gradients gradients"]) -> Float[Tensor, " gradients"]:
         if self.groups is None or self.groups >= len(gram) - 1:
             return self._weigh(gram)
         to_groups = group_matrix(len(gram) - 1, self.groups, like=gram)

@@ -53,9 +53,7 @@ class ProximalRule(Rule):
         check_proximal(step_size=self.step_size, steps=self.steps, pull=self.pull)
 
     @override
-    def __call__(
-        self, gram: Float[Tensor, "1+replayed 1+replayed"]
-    ) -> Float[Tensor, " 1+replayed"]:
+    def __call__(self, gram: Float[Tensor, "gradients gradients"]) -> Float[Tensor, " gradients"]:
         lengths = gram.diagonal()[1:].clamp_min(0).sqrt()
         at_g = torch.zeros_like(gram[0])
         at_g[0] = 1

@@ -23,7 +23,5 @@ class Rule(ABC):
     needs_gram: ClassVar[bool] = True
 
     @abstractmethod
-    def __call__(
-        self, gram: Float[Tensor, "1+replayed 1+replayed"]
-    ) -> Float[Tensor, " 1+replayed"]:
+    def __call__(self, gram: Float[Tensor, "gradients gradients"]) -> Float[Tensor, " gradients"]:
         """Return one weight per gradient, from the inner products of all pairs of gradients."""

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int64
@@ -32,6 +32,7 @@ class Placement:
     stored_scores: Float[Tensor, " filled"] | None = None
 
 
+@runtime_checkable
 class Evidence(Protocol):
     """What the learner can tell a storage policy about the newcomers, on demand."""
 

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from recollect.experiments.record import Record
-from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting, group_cells
+from recollect.reports.cells import (
+    CellRuns,
+    final_accuracy,
+    final_forgetting,
+    flat_spec,
+    group_cells,
+)
 from recollect.reports.paper_numbers import BATCH_NORM, EXHIBITS, Claim, Exhibit, Metric, PaperCell
 from recollect.reports.statistics import (
     PairedDifference,
@@ -129,7 +135,7 @@ def compare(exhibit: Exhibit, records: Iterable[Record]) -> Comparison:
         exhibit: Such as `exhibit_named("table1")`.
         records: Any records; those of the paper's protocol are used.
     """
-    cells = group_cells(record for record in records if record.protocol == _PROTOCOL)
+    cells = group_cells(record for record in records if _counts(record))
     notes: list[str] = []
     compared = []
     for variant in _all_variants(exhibit):
@@ -147,6 +153,12 @@ def compare(exhibit: Exhibit, records: Iterable[Record]) -> Comparison:
     for variant in _all_variants(exhibit):
         judged += _judge(exhibit, cells, variant)
     return Comparison(exhibit, tuple(compared), tuple(judged), tuple(dict.fromkeys(notes)))
+
+
+def _counts(record: Record) -> bool:
+    """Whether a run may stand in the paper's table: its protocol, read on test examples."""
+    on_test = flat_spec(record).get("evaluation.on", '"test"') == '"test"'
+    return record.protocol == _PROTOCOL and on_test
 
 
 def _all_variants(exhibit: Exhibit) -> tuple[Variant, ...]:
@@ -208,6 +220,9 @@ def _choose(
             f"{benchmark} {method} with {capacity} slots: {len(fitting)} specs fit; shown is "
             f"{chosen.spec_hash[:8]}, which has the most seeds ({len(chosen.records)})."
         )
+    size = flat_spec(chosen.records[0]).get("stream.examples_per_segment", "null")
+    if size != "null":
+        notes.append(f"{benchmark}: run with {size} examples a segment.")
     if variant == "separate" and chosen.passes == "grouped":
         notes.append(f"{benchmark} {method}: replayed examples pass in groups of their own.")
     return chosen

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,8 +12,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from recollect.reports.numbers import percent, points, probability
 from recollect.reports.names import benchmark_title, method_title
+from recollect.reports.numbers import percent, points, probability
 from recollect.reports.paper import ComparedCell, Comparison, JudgedClaim, Variant
 from recollect.reports.paper_numbers import PAPER_SEEDS, Reported
 from recollect.reports.statistics import Summary
@@ -23,6 +24,7 @@ MARKS: Final = {
     "does not hold": "✗",
     "no data": "·",
 }
+_DASH: Final = "\u2013"
 _STYLES: Final = {
     "holds": "green",
     "holds, too few seeds to tell": "yellow",
@@ -118,7 +120,7 @@ def as_terminal(comparison: Comparison) -> Group:
     columns = _columns(comparison)
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("", "", *columns):
-        shown.add_column(heading, justify="right" if heading else "left")
+        shown.add_column(heading, justify="right" if heading else "left", no_wrap=True)
     for row in _rows(comparison):
         style = "" if row.is_ours else "dim"
         shown.add_row(Text(row.heading, style="bold"), row.whose, *row.entries, style=style)
@@ -128,12 +130,31 @@ def as_terminal(comparison: Comparison) -> Group:
         left = heading in ("claim of the paper", "", "here")
         claims.add_column(heading, justify="left" if left else "right")
     for claim in comparison.claims:
+        if claim.verdict == "no data":
+            continue
         style = _STYLES[claim.verdict]
         verdict = (Text(MARKS[claim.verdict], style=style), Text(claim.verdict, style=style))
         claims.add_row(claim_text(claim), *verdict, *_difference_entries(claim))
     legend = Text("\n".join(_legend(comparison)), style="dim")
     title = Text(_title(comparison), style="bold underline")
-    return Group(title, Text(), shown, Text(), legend, Text(), claims, Text())
+    parts = [claims] if claims.row_count else []
+    return Group(
+        title, Text(), shown, Text(), legend, Text(), *parts, *_untested(comparison), Text()
+    )
+
+
+def _untested(comparison: Comparison) -> list[Text]:
+    """Say in one line what there are no runs for; a screen of `no data` hides the rest."""
+    where = Counter(
+        claim_text(claim).split(":")[0]
+        for claim in comparison.claims
+        if claim.verdict == "no data"
+    )
+    if not where:
+        return []
+    listed = "; ".join(f"{place} ({num})" for place, num in where.items())
+    mark = MARKS["no data"]
+    return [Text(f"{mark} no data for {where.total()} claims: {listed}", style="dim")]
 
 
 def claim_text(judged: JudgedClaim) -> str:
@@ -143,7 +164,7 @@ def claim_text(judged: JudgedClaim) -> str:
     where = benchmark_title(claim.benchmark)
     if judged.variant != "any":
         where += f" ({judged.variant})"
-    if claim.better == "er-pc-mir" and claim.worse == "er-mir":
+    if claim.is_about_size:
         where += f", {claim.capacity} slots"
     return f"{where}: {method_title(claim.better)} {verb} {method_title(claim.worse)}"
 
@@ -175,7 +196,7 @@ def _rows(comparison: Comparison) -> list[_Row]:
 
 
 def _reported(number: Reported | None) -> str:
-    return "–" if number is None else f"{number.mean:.1f} ± {number.spread:.1f}"
+    return _DASH if number is None else f"{number.mean:.1f} ± {number.spread:.1f}"
 
 
 def _ours(summary: Summary | None) -> str:
@@ -223,7 +244,7 @@ def _latex_row(entries: Sequence[str]) -> str:
 
 def _latex(text: str) -> str:
     escaped = text.replace("%", r"\%").replace("±", r"$\pm$").replace("\u2212", "$-$")
-    return escaped.replace("–", "--").replace("<", "$<$")
+    return escaped.replace(_DASH, "--").replace("<", "$<$")
 
 
 def _csv_cell(exhibit: str, cell: ComparedCell) -> dict[str, object]:

@@ -16,8 +16,8 @@ PAPER_SPREAD: Final = "meaning not stated"
 
 Metric = Literal["accuracy", "forgetting"]
 MetricTitle: Final[Mapping[Metric, str]] = {
-    "accuracy": "average accuracy, %, higher is better",
-    "forgetting": "forgetting, %, lower is better",
+    "accuracy": "accuracy, % ↑",
+    "forgetting": "forgetting, % ↓",
 }
 
 
@@ -62,6 +62,7 @@ class Claim:
         capacity: With how many slots.
         better: The method said to be better.
         worse: The method it is compared with.
+        is_about_size: Whether the exhibit compares memory sizes, so that the size must be said.
     """
 
     metric: Metric
@@ -69,6 +70,7 @@ class Claim:
     capacity: int
     better: str
     worse: str
+    is_about_size: bool = False
 
 
 @dataclass(frozen=True)
@@ -208,7 +210,7 @@ def _memory_sizes(
         for capacity, number in zip(_SIZES, row, strict=True)
     )
     claims = tuple(
-        Claim(metric, benchmark, capacity, "er-pc-mir", "er-mir")
+        Claim(metric, benchmark, capacity, "er-pc-mir", "er-mir", is_about_size=True)
         for benchmark in ("mnist-permuted", "cifar10-split")
         for capacity in _SIZES
     )

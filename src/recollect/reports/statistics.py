@@ -88,9 +88,7 @@ def summarise(values: Sequence[float]) -> Summary:
     return Summary(n, mean, sd, mean - half, mean + half)
 
 
-def paired_difference(
-    first: Mapping[int, float], second: Mapping[int, float]
-) -> PairedDifference:
+def paired_difference(first: Mapping[int, float], second: Mapping[int, float]) -> PairedDifference:
     r"""Compare two methods seed by seed, over the seeds that both have.
 
     The same seed gives both methods the same stream and the same initial weights, so the spread

@@ -1,7 +1,7 @@
 import pytest
+from tests.unit.reports.runs import read_runs
 
 from recollect.experiments.record import Record
-from tests.unit.reports.runs import read_runs
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,121 @@
+"""`recollect paper`: the paper's tables and figures, its numbers beside ours."""
+
+import importlib
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from recollect.errors import RecollectError
+from recollect.experiments.record import Record
+from recollect.reports.paper import Comparison, compare, exhibit_named, wanted_cells
+from recollect.reports.paper_formats import as_csv, as_latex, as_markdown, as_terminal
+from recollect.reports.paper_numbers import EXHIBITS, Exhibit
+from recollect.reports.reading import read_store
+
+_PICTURES = (".png", ".svg", ".pdf")
+
+
+class Format(StrEnum):
+    """How a comparison is printed."""
+
+    TERMINAL = "terminal"
+    MARKDOWN = "markdown"
+    LATEX = "latex"
+    CSV = "csv"
+
+
+def paper(
+    exhibits: Annotated[
+        list[str], typer.Argument(help=f"Any of {', '.join(EXHIBITS)}, or all.", metavar="WHAT...")
+    ],
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, help="Seeds 0 to N-1. Default: 10 to run, all there are to print."),
+    ] = None,
+    store: Annotated[Path, typer.Option(help="Where the records are kept.")] = Path("runs"),
+    workers: Annotated[int | None, typer.Option(min=1, help="Runs at the same time.")] = None,
+    shape: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TERMINAL,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write there instead; .png, .svg or .pdf draws."),
+    ] = None,
+    run: Annotated[bool, typer.Option(help="Run what is missing first.")] = True,
+) -> None:
+    """Put the paper's tables and figures beside ours and judge each ordering it claims.
+
+    What is missing in the store is run first; stop it at any time, the same command continues.
+    A claim holds if the paired difference over common seeds points its way with p < 5 % after
+    Holm's correction.
+    """
+    wanted = _wanted(exhibits)
+    if run:
+        _run_missing(wanted, seeds=10 if seeds is None else seeds, store=store, workers=workers)
+    records = _within(read_store(store), seeds)
+    comparisons = [compare(exhibit, records) for exhibit in wanted]
+    if output is not None and output.suffix.lower() in _PICTURES:
+        _draw(comparisons, output)
+    elif output is not None:
+        output.write_text(_as_text(comparisons, shape), encoding="utf-8")
+        print(f"wrote {output}")
+    elif shape is Format.TERMINAL:
+        _show(comparisons, Console())
+    else:
+        print(_as_text(comparisons, shape), end="")
+
+
+def _wanted(names: list[str]) -> list[Exhibit]:
+    if "all" in names:
+        return list(EXHIBITS.values())
+    try:
+        return [exhibit_named(name) for name in dict.fromkeys(names)]
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _within(records: list[Record], seeds: int | None) -> list[Record]:
+    return [record for record in records if seeds is None or 0 <= record.seed < seeds]
+
+
+def _run_missing(wanted: list[Exhibit], *, seeds: int, store: Path, workers: int | None) -> None:
+    # The runner brings worker processes and a live display; printing what is there needs neither.
+    try:
+        runner = importlib.import_module("recollect.experiments.runner")
+    except ModuleNotFoundError as error:
+        raise RecollectError(
+            "this recollect has no runner (`recollect.experiments.runner`); print what is in the "
+            "store with `--no-run`."
+        ) from error
+    cells = list(dict.fromkeys(cell for exhibit in wanted for cell in wanted_cells(exhibit)))
+    runner.run_cells(cells, seeds=range(seeds), store=store, workers=workers)
+
+
+def _as_text(comparisons: list[Comparison], shape: Format) -> str:
+    if shape is Format.CSV:
+        return as_csv(comparisons)
+    if shape is Format.LATEX:
+        return "\n".join(as_latex(comparison) for comparison in comparisons)
+    if shape is Format.MARKDOWN:
+        return "\n".join(as_markdown(comparison) for comparison in comparisons)
+    console = Console(width=140, record=True, file=None, quiet=True)
+    with console.capture() as captured:
+        _show(comparisons, console)
+    return captured.get()
+
+
+def _show(comparisons: list[Comparison], console: Console) -> None:
+    if not console.is_terminal:
+        console = Console(width=140)  # piped into a file, a row stays a row
+    for comparison in comparisons:
+        console.print(as_terminal(comparison), highlight=False)
+
+
+def _draw(comparisons: list[Comparison], output: Path) -> None:
+    from recollect.reports.figures import draw_comparison
+
+    if len(comparisons) != 1:
+        raise typer.BadParameter("a picture shows one table or figure; name one.")
+    draw_comparison(comparisons[0], output)
+    print(f"wrote {output}")

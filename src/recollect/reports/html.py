@@ -46,6 +46,7 @@ from recollect.reports.statistics import (
 
 Number = Callable[[Record], float]
 _WIDEST_MATRIX_WITH_NUMBERS = 12
+_DARK_SHADE = 81  # see page.css: from here on white is easier to read than black
 
 
 def write_report(records: Iterable[Record], path: str | os.PathLike[str]) -> Path:
@@ -224,9 +225,7 @@ def _cautions(cells: Sequence[CellRuns]) -> str:
     said = []
     if any(flat_spec(cell.records[0]).get("evaluation.on") == '"validation"' for cell in cells):
         said.append("Some of these numbers were read on validation examples, not on test examples.")
-    mixed = [
-        cell.label for cell in cells if len({record.commit for record in cell.records}) > 1
-    ]
+    mixed = [cell.label for cell in cells if len({record.commit for record in cell.records}) > 1]
     if mixed:
         said.append(f"Runs of several commits are averaged in {', '.join(mixed)}.")
     return "".join(f'<p class="caution">{escape(caution)}</p>' for caution in said)
@@ -448,7 +447,9 @@ def _forest(cells: Sequence[CellRuns], reference: CellRuns, number: Number) -> s
     low, high = min(100 * lowest, 0.0) - 0.5, max(100 * highest, 0.0) + 0.5
     ticks = sorted({0.0, *round_ticks(high, num=2), *(-t for t in round_ticks(-low, num=2))})
     head = f'<p class="note">minus {escape(reference.label)}</p>'
-    return head + bars(rows, low=low, high=high, ticks=_spread_out(ticks, high - low), unit="points")
+    return head + bars(
+        rows, low=low, high=high, ticks=_spread_out(ticks, high - low), unit="points"
+    )
 
 
 def _spread_out(ticks: Sequence[float], width: float) -> list[float]:
@@ -539,9 +540,9 @@ def _matrix(cell: CellRuns) -> str:
     dense = "" if has_numbers else " dense"
     caption = f"{escape(cell.label)}"
     return (
-        f'<figure {owned(cell.method)}><figcaption>{_swatch()}{caption}</figcaption>'
+        f"<figure {owned(cell.method)}><figcaption>{_swatch()}{caption}</figcaption>"
         f'<table class="heat{dense}"><caption class="unseen">{caption}: accuracy in percent after '
-        f'each segment (rows) on each segment (columns)</caption><thead><tr><td></td>{head}</tr>'
+        f"each segment (rows) on each segment (columns)</caption><thead><tr><td></td>{head}</tr>"
         f"</thead><tbody>{body}</tbody></table></figure>"
     )
 
@@ -550,7 +551,7 @@ def _heat(label: str, names: Sequence[str], i: int, j: int, value: float | None)
     if value is None:
         return "<td></td>"
     shade = round(100 * value)
-    strong = ' class="strong"' if shade > 55 else ""
+    strong = ' class="strong"' if shade > _DARK_SHADE else ""
     told = f"{label}: {percent(value)} % on {names[j]} after {names[i]}"
     return (
         f'<td{strong} style="--v:{shade}%" data-tip="{escape(told)}">'

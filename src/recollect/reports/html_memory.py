@@ -7,6 +7,7 @@ from recollect.reports.html_parts import dashes_of, escape, figure, legend, owne
 from recollect.reports.plots import Axes, Line, line_chart, ramp, stacked_areas, stacked_bars
 from recollect.reports.series import MemoryOverTime, memory_over_time
 
+_MOST_BANDS = 4  # more bands on top of each other are mud
 _MOST_TOLD = 12  # classes a pointer is told one by one
 
 
@@ -18,10 +19,9 @@ def memory_section(cells: Sequence[CellRuns]) -> str:
     compositions = "".join(_composition(cell, memory) for cell, memory in held)
     evictions = "".join(_evictions(cell, memory, held) for cell, memory in held)
     classes = max((memory.classes for _, memory in held), key=len)
-    lines = (
-        _quantile_chart("Age of the stored examples, in updates", held, "ages")
-        + _quantile_chart("Times a stored example was replayed", held, "replays")
-    )
+    lines = _quantile_chart(
+        "Age of the stored examples, in updates", held, "ages"
+    ) + _quantile_chart("Times a stored example was replayed", held, "replays")
     return (
         '<h3>What the memory holds</h3><p class="note">Slots by class over the stream, mean over '
         f'seeds; the first class at the bottom.</p>{_class_legend(classes)}<div class="small-charts">'
@@ -29,7 +29,7 @@ def memory_section(cells: Sequence[CellRuns]) -> str:
         '<h3>Who had to leave</h3><p class="note">Slots each class lost between two looks, mean '
         "over seeds. Point at a bar for the mean age of those that left beside the median age "
         "of those that stayed, and for their mean replacement score where the policy scores: why "
-        f'they left.</p><div class="small-charts">{evictions}</div>'
+        f'they left.</p><div class="small-charts evictions">{evictions}</div>'
     )
 
 
@@ -37,7 +37,7 @@ def _class_legend(classes: Sequence[int]) -> str:
     steps = max(1, len(classes) - 1)
     shown = classes if len(classes) <= 10 else (classes[0], classes[-1])
     squares = "".join(
-        f'<i style="background:{ramp(classes.index(label) / steps)}"></i>{label} '
+        f'<span><i style="background:{ramp(classes.index(label) / steps)}"></i>{label}</span> '
         for label in shown
     )
     between = " …" if len(shown) < len(classes) else ""
@@ -120,6 +120,7 @@ def _quantile_chart(
         return ""
     dashes = dashes_of(cells)
     lines, rows = [], []
+    has_bands = len(held) <= _MOST_BANDS
     for cell, memory in held:
         found = memory.ages if column == "ages" else memory.replays
         at = dict(zip(memory.seen, found, strict=True))
@@ -130,15 +131,16 @@ def _quantile_chart(
                 cell.label,
                 cell.method,
                 tuple(q[2] for q in quantiles),
-                tuple(q[1] for q in quantiles),
-                tuple(q[3] for q in quantiles),
+                tuple(q[1] for q in quantiles) if has_bands else (),
+                tuple(q[3] for q in quantiles) if has_bands else (),
                 shown,
                 dashes[cell.name],
             )
         )
         rows.append((owned(cell.method), [escape(cell.label), *shown]))
-    top = 1.05 * max(1e-9, *(height for line in lines for height in line.high))
+    top = 1.05 * max(1e-9, *(h for line in lines for h in (*line.heights, *line.high)))
     axes = Axes(tuple(seen), top, f"{title}, by examples seen. Arrow keys read it out.")
     numbers = table(["Method", *(f"{moment:,}" for moment in seen)], rows, caption=title)
-    note = "Lines are medians, bands the middle half, each a mean over seeds."
+    half = "bands the middle half" if has_bands else "the middle half is told at the pointer"
+    note = f"Lines are medians, {half}, each a mean over seeds. Equal storage gives equal lines."
     return figure(title, line_chart(lines, axes) + legend(cells), numbers, note=note)

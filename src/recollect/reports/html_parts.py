@@ -89,9 +89,7 @@ def figure(title: str, chart: str, numbers: str = "", *, note: str = "", owner: 
     said = f'<p class="note">{note}</p>' if note else ""
     behind = folded("Numbers", numbers, css="numbers") if numbers else ""
     who = owner or 'class="chart"'
-    return (
-        f'<figure {who}><figcaption>{escape(title)}</figcaption>{said}{chart}{behind}</figure>'
-    )
+    return f"<figure {who}><figcaption>{escape(title)}</figcaption>{said}{chart}{behind}</figure>"
 
 
 def bars(rows: Sequence[Bar], *, low: float, high: float, ticks: Sequence[float], unit: str) -> str:
@@ -104,7 +102,7 @@ def bars(rows: Sequence[Bar], *, low: float, high: float, ticks: Sequence[float]
     )
     items = "".join(_bar(bar, low, high) for bar in rows)
     return (
-        f'<div class="bars"><ul>{items}</ul>'
+        f'<div class="bars" data-low="{low:.6g}" data-high="{high:.6g}"><ul>{items}</ul>'
         f'<div class="scale" aria-hidden="true"><span></span><div>{marks}</div>'
         f"<span>{escape(unit)}</span></div></div>"
     )
@@ -121,7 +119,7 @@ def _bar(bar: Bar, low: float, high: float) -> str:
     return (
         f'<li {owned(bar.method)} data-tip="{escape(bar.told)}"><span>{escape(bar.label)}</span>'
         f'<div aria-hidden="true"><em style="left:{left:.2f}%;width:{width:.2f}%"></em>'
-        f"{interval}{dots}</div><span>{escape(bar.shown)}</span></li>"
+        f"{dots}{interval}</div><span>{escape(bar.shown)}</span></li>"
     )
 
 

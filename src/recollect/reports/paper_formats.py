@@ -146,9 +146,7 @@ def as_terminal(comparison: Comparison) -> Group:
 def _untested(comparison: Comparison) -> list[Text]:
     """Say in one line what there are no runs for; a screen of `no data` hides the rest."""
     where = Counter(
-        claim_text(claim).split(":")[0]
-        for claim in comparison.claims
-        if claim.verdict == "no data"
+        claim_text(claim).split(":")[0] for claim in comparison.claims if claim.verdict == "no data"
     )
     if not where:
         return []

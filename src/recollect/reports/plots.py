@@ -109,7 +109,11 @@ def line_chart(lines: Sequence[Line], axes: Axes) -> str:
     """Draw lines with bands, and keep what a pointer or an arrow key asks for beside them."""
     shapes = []
     for line in lines:
-        owner = f'data-method="{html.escape(line.method)}" class="m-{slug(line.method)}"'
+        edges = (*line.heights, *line.low, *line.high)
+        owner = (
+            f'data-method="{html.escape(line.method)}" class="m-{slug(line.method)}" '
+            f'data-low="{min(edges):.6g}" data-high="{max(edges):.6g}"'
+        )
         dash = f' stroke-dasharray="{line.dash}"' if line.dash else ""
         band = ""
         if line.low:
@@ -117,9 +121,7 @@ def line_chart(lines: Sequence[Line], axes: Axes) -> str:
             band = f'<polygon class="band" points="{outline}"/>'
         stroke = f'<polyline class="stroke" points="{_points(axes, line.heights)}"{dash}/>'
         shapes.append(f"<g {owner}>{band}{stroke}</g>")
-    series = [
-        {"label": line.label, "method": line.method, "shown": line.shown} for line in lines
-    ]
+    series = [{"label": line.label, "method": line.method, "shown": line.shown} for line in lines]
     return _frame("".join(shapes), axes, series)
 
 
@@ -195,10 +197,12 @@ def _frame(shapes: str, axes: Axes, series: Sequence[object]) -> str:
     places = [round(_across(axes, x) / 10, 2) for x in axes.x]
     content = {"x": axes.x, "at": places, "unit": axes.x_unit, "series": series}
     size = " small" if axes.is_small else ""
+    # Small charts and counts keep their 0; a line of shares may be looked at more closely.
+    zoom = f' data-top="{axes.top:.6g}"' if axes.percent else ""
     title = html.escape(axes.title)
     return (
-        f'<div class="plot{size}" tabindex="0" role="img" aria-label="{title}" '
-        f"data-plot=\"{html.escape(json.dumps(content, separators=(',', ':')))}\">"
+        f'<div class="plot{size}"{zoom} tabindex="0" role="img" aria-label="{title}" '
+        f'data-plot="{html.escape(json.dumps(content, separators=(",", ":")))}">'
         '<svg viewBox="0 0 1000 1000" preserveAspectRatio="none" aria-hidden="true">'
         f'{rules}{bounds}{shapes}<line class="cross" y1="0" y2="1000"/></svg>'
         f'<div class="ticks" aria-hidden="true">{y_labels}{x_labels}</div></div>'

@@ -91,7 +91,8 @@ def report_page(records: Sequence[Record]) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         # Without an icon of its own a browser would ask the server for one.
-        f'<link rel="icon" href="data:,"><title>{escape(title)}</title><style>{style}</style></head>'
+        f'<link rel="icon" href="data:,"><title>{escape(title)}</title>'
+        f"<style>{style}</style></head>"
         '<body><a class="skip" href="#main">Skip to the results</a>'
         f'{_header(records, cells, failed)}{_toolbar(cells)}<main id="main">'
         f"{_failures(failed)}{sections}{_provenance(cells)}</main>"
@@ -288,13 +289,17 @@ def _comparison(name: str, cells: Sequence[CellRuns]) -> str:
             )
         entries.append(_optional_entry(cell, anytime_accuracy))
         rows.append((owned(cell.method), entries))
+    against = "".join(
+        _for_reference(index, cell is chosen, f"<small>minus {escape(cell.label)}</small>")
+        for index, cell in enumerate(cells)
+    )
     heading = [
         "Method",
         "Seeds",
         "Accuracy, %",
-        "Difference, points",
+        f"Difference, points {against}",
         "Forgetting, %",
-        "Difference, points",
+        f"Difference, points {against}",
         "Any-time accuracy, %",
     ]
     caption = f"Comparison of methods on {benchmark_title(name)}"

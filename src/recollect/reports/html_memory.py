@@ -24,8 +24,8 @@ def memory_section(cells: Sequence[CellRuns]) -> str:
     ) + _quantile_chart("Times a stored example was replayed", held, "replays")
     return (
         '<h3>What the memory holds</h3><p class="note">Slots by class over the stream, mean over '
-        f'seeds; the first class at the bottom.</p>{_class_legend(classes)}<div class="small-charts">'
-        f'{compositions}</div><div class="charts">{lines}</div>'
+        f"seeds; the first class at the bottom.</p>{_class_legend(classes)}"
+        f'<div class="small-charts">{compositions}</div><div class="charts">{lines}</div>'
         '<h3>Who had to leave</h3><p class="note">Slots each class lost between two looks, mean '
         "over seeds. Point at a bar for the mean age of those that left beside the median age "
         "of those that stayed, and for their mean replacement score where the policy scores: why "

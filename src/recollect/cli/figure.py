@@ -32,7 +32,7 @@ def figure(
     ] = None,
 ) -> None:
     """Draw a store: accuracy bars, any-time curves, accuracy matrices, or memories over time."""
-    # matplotlib takes half a second to import; only this command needs it.
+    # matplotlib takes its time to import; only this command needs it.
     from recollect.reports.figures import write_figure
 
     records = [

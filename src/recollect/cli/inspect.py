@@ -26,7 +26,9 @@ _BAR_WIDTH = 40
 def inspect(
     checkpoint: Annotated[
         Path,
-        typer.Argument(help="A file that `Learner.save` wrote, or the folder of one.", metavar="CHECKPOINT"),
+        typer.Argument(
+            help="A file that `Learner.save` wrote, or the folder of one.", metavar="CHECKPOINT"
+        ),
     ],
     output: Annotated[
         Path | None,
@@ -123,7 +125,7 @@ def _draw(saved: SavedMemory, output: Path, num: int) -> None:
             )
         column = memory.score if saved.has_scores else memory.times_replayed
         ends = [float(column[slots[0]]), float(column[slots[-1]])]
-        caption = f"{side} {saved.ranking}\n{ends[0]:.3g} to {ends[1]:.3g}"
+        caption = f"{side} {saved.ranking}, {ends[0]:.3g} to {ends[1]:.3g}"
         groups.append((caption, images))
     if output.suffix.lower() not in (".png", ".jpg", ".jpeg", ".webp"):
         raise RecollectError(f"`{output}` is no picture's name; end it in .png.")

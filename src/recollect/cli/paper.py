@@ -61,7 +61,9 @@ def paper(
         output.write_text(_as_text(comparisons, shape), encoding="utf-8")
         print(f"wrote {output}")
     elif shape is Format.TERMINAL:
-        _show(comparisons, Console())
+        console = Console()
+        # Piped into a file or another command, a row stays a row.
+        _show(comparisons, console if console.is_terminal else Console(width=140))
     else:
         print(_as_text(comparisons, shape), end="")
 
@@ -80,7 +82,6 @@ def _within(records: list[Record], seeds: int | None) -> list[Record]:
 
 
 def _run_missing(wanted: list[Exhibit], *, seeds: int, store: Path, workers: int | None) -> None:
-    # The runner brings worker processes and a live display; printing what is there needs neither.
     try:
         runner = importlib.import_module("recollect.experiments.runner")
     except ModuleNotFoundError as error:
@@ -99,20 +100,19 @@ def _as_text(comparisons: list[Comparison], shape: Format) -> str:
         return "\n".join(as_latex(comparison) for comparison in comparisons)
     if shape is Format.MARKDOWN:
         return "\n".join(as_markdown(comparison) for comparison in comparisons)
-    console = Console(width=140, record=True, file=None, quiet=True)
+    console = Console(width=140, no_color=True)
     with console.capture() as captured:
         _show(comparisons, console)
     return captured.get()
 
 
 def _show(comparisons: list[Comparison], console: Console) -> None:
-    if not console.is_terminal:
-        console = Console(width=140)  # piped into a file, a row stays a row
     for comparison in comparisons:
         console.print(as_terminal(comparison), highlight=False)
 
 
 def _draw(comparisons: list[Comparison], output: Path) -> None:
+    # matplotlib takes its time to import; only a picture needs it.
     from recollect.reports.figures import draw_comparison
 
     if len(comparisons) != 1:

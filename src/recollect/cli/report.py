@@ -11,9 +11,9 @@ from recollect.reports.reading import read_store
 
 def report(
     store: Annotated[Path, typer.Argument(help="The folder of records.", metavar="STORE")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The page to write.")
-    ] = Path("report.html"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path(
+        "report.html"
+    ),
 ) -> None:
     """Write one page with everything a store holds. It needs no network and opens anywhere."""
     records = read_store(store)

@@ -17,10 +17,9 @@ from recollect.reports.cells import (
     final_forgetting,
     group_cells,
 )
-from recollect.reports.html_parts import dashes_of
-from recollect.reports.names import benchmark_title, method_colours, method_title
+from recollect.reports.colours import dashes_of, method_colours, ramp
+from recollect.reports.names import benchmark_title, method_title
 from recollect.reports.paper_numbers import PAPER_SEEDS, Metric
-from recollect.reports.plots import ramp
 from recollect.reports.series import accuracy_curve, mean_matrix, memory_over_time
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 FigureKind = Literal["bars", "curves", "matrix", "memory"]
 KINDS: Final[tuple[str, ...]] = get_args(FigureKind)
 FORMATS: Final = (".png", ".svg", ".pdf")
-_STYLE: Final[dict[str, Any]] = {
+_STYLE: Final[Any] = {  # matplotlib types every key by name
     "font.size": 9,
     "axes.titlesize": 10,
     "axes.titleweight": "bold",

@@ -123,8 +123,7 @@ def ranked_slots(saved: SavedMemory, num: int) -> tuple[list[int], list[int]]:
     column = memory.score if saved.has_scores else memory.times_replayed
     order = torch.argsort(column[: len(memory)], descending=True, stable=True).tolist()
     num = min(num, max(1, len(order) // 2))
-    lowest = [slot for slot in reversed(order[num:])][:num]
-    return order[:num], lowest
+    return order[:num], order[num:][::-1][:num]
 
 
 def images_of(memory: Memory, slots: Sequence[int]) -> Tensor | None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from scipy import stats
 
 CONFIDENCE: Final = 0.95
 LEVEL: Final = 0.05
@@ -84,7 +83,7 @@ def summarise(values: Sequence[float]) -> Summary:
     if n == 1:
         return Summary(1, mean, None, None, None)
     sd = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * sd / math.sqrt(n)
+    half = _t_quantile(n - 1) * sd / math.sqrt(n)
     return Summary(n, mean, sd, mean - half, mean + half)
 
 
@@ -120,8 +119,7 @@ def paired_difference(first: Mapping[int, float], second: Mapping[int, float]) -
         return PairedDifference(summary, sign_flip_p_value(differences), "exact sign-flip")
     if not summary.sd:
         return PairedDifference(summary, 0.0 if summary.mean else 1.0, "paired t")
-    p_value = float(stats.ttest_1samp(differences, 0.0).pvalue)
-    return PairedDifference(summary, p_value, "paired t")
+    return PairedDifference(summary, _t_p_value(differences), "paired t")
 
 
 def sign_flip_p_value(differences: Sequence[float]) -> float:
@@ -180,3 +178,16 @@ def corrected(differences: Sequence[PairedDifference]) -> list[PairedDifference]
         else d
         for d in differences
     ]
+
+
+# scipy.stats takes longer to import than most commands take to run, so it waits until it is needed.
+def _t_quantile(degrees: int) -> float:
+    from scipy import stats
+
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, degrees))
+
+
+def _t_p_value(differences: Sequence[float]) -> float:
+    from scipy import stats
+
+    return float(stats.ttest_1samp(differences, 0.0).pvalue)

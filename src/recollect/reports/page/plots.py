@@ -11,20 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from recollect.reports.colours import ramp
+
 _SIDE: Final = 1000.0
-_RAMP: Final = (
-    (68, 1, 84),
-    (72, 40, 120),
-    (62, 73, 137),
-    (49, 104, 142),
-    (38, 130, 142),
-    (31, 158, 137),
-    (53, 183, 121),
-    (110, 206, 88),
-    (181, 222, 43),
-    (253, 231, 37),
-)
-DASHES: Final = ("", "7 4", "2 3", "9 3 2 3")
 
 
 @dataclass(frozen=True)
@@ -73,23 +62,6 @@ class Axes:
     is_small: bool = False
 
 
-def ramp(share: float) -> str:
-    """Return a colour between dark violet (0) and yellow (1), also in order to the colour-blind.
-
-    Example:
-        >>> ramp(0.0), ramp(1.0)
-        ('#440154', '#fde725')
-    """
-    place = min(max(share, 0.0), 1.0) * (len(_RAMP) - 1)
-    below = min(int(place), len(_RAMP) - 2)
-    part = place - below
-    mixed = (
-        round(low + part * (high - low))
-        for low, high in zip(_RAMP[below], _RAMP[below + 1], strict=True)
-    )
-    return "#" + "".join(f"{channel:02x}" for channel in mixed)
-
-
 def round_ticks(top: float, *, num: int = 4) -> list[float]:
     """Return round numbers from 0 to at most `top`.
 
@@ -100,7 +72,7 @@ def round_ticks(top: float, *, num: int = 4) -> list[float]:
     if top <= 0:
         return [0.0]
     raw = top / num
-    magnitude = 10 ** math.floor(math.log10(raw))
+    magnitude = 10.0 ** math.floor(math.log10(raw))
     step = next(m * magnitude for m in (1, 2, 2.5, 5, 10) if m * magnitude >= raw * 0.999)
     return [index * step for index in range(int(top / step + 1e-9) + 1)]
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from recollect.reports.cells import CellRuns
-from recollect.reports.plots import DASHES, slug
+from recollect.reports.colours import dashes_of
+from recollect.reports.page.plots import slug
 from recollect.reports.statistics import Summary
 
 Row = Sequence[str]
@@ -138,17 +139,6 @@ def interval_bounds(summaries: Iterable[Summary]) -> tuple[float, float]:
     return min(ends), max(ends)
 
 
-def dashes_of(cells: Sequence[CellRuns]) -> dict[str, str]:
-    """Give cells of the same method, which share a colour, different strokes."""
-    seen: dict[str, int] = {}
-    dashes = {}
-    for cell in cells:
-        index = seen.get(cell.method, 0)
-        dashes[cell.name] = DASHES[index % len(DASHES)]
-        seen[cell.method] = index + 1
-    return dashes
-
-
 def legend(cells: Sequence[CellRuns]) -> str:
     """Return which colour and stroke is which, for paper and for those who hide the filter."""
     dashes = dashes_of(cells)
@@ -159,3 +149,8 @@ def legend(cells: Sequence[CellRuns]) -> str:
         for cell in cells
     )
     return f'<ul class="legend">{items}</ul>'
+
+
+def swatch() -> str:
+    """Return a square in the colour of what it stands in."""
+    return '<span class="swatch"></span>'

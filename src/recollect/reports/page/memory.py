@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from recollect.reports.cells import CellRuns
-from recollect.reports.html_parts import dashes_of, escape, figure, legend, owned, table
-from recollect.reports.plots import Axes, Line, line_chart, ramp, stacked_areas, stacked_bars
+from recollect.reports.colours import dashes_of, ramp
+from recollect.reports.page.parts import escape, figure, legend, owned, table
+from recollect.reports.page.plots import Axes, Line, line_chart, stacked_areas, stacked_bars
 from recollect.reports.series import MemoryOverTime, memory_over_time
 
 _MOST_BANDS = 4  # more bands on top of each other are mud

@@ -1,0 +1,64 @@
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.unit.reports.runs import read_runs
+from typer.testing import CliRunner, Result
+
+from recollect.cli import app, paper
+
+Recollect = Callable[..., Result]
+
+
+@pytest.fixture
+def recollect(monkeypatch: pytest.MonkeyPatch) -> Recollect:
+    monkeypatch.setattr(paper, "read_store", lambda _path: read_runs())
+    return lambda *words: CliRunner().invoke(app, ["paper", *words, "--no-run"])
+
+
+def test_a_table_is_printed_with_both_sides(recollect: Recollect) -> None:
+    ended = recollect("table1")
+    assert ended.exit_code == 0, ended.output
+    assert "79.8 ± 3.2" in ended.output
+    assert "(n=6)" in ended.output
+    assert "does not hold" in ended.output
+    assert "no data for" in ended.output
+
+
+def test_all_prints_every_table_and_figure(recollect: Recollect) -> None:
+    ended = recollect("all", "--format", "markdown")
+    assert ended.exit_code == 0, ended.output
+    for title in ("Table 1.", "Table 4.", "Figure 1.", "Figure 4."):
+        assert f"### {title}" in ended.output
+
+
+def test_fewer_seeds_can_be_asked_for(recollect: Recollect) -> None:
+    rows = list(
+        csv.DictReader(io.StringIO(recollect("table1", "--seeds", "2", "--format", "csv").output))
+    )
+    assert {row["n"] for row in rows} == {"0", "2"}
+
+
+def test_a_text_or_a_picture_is_written(recollect: Recollect, tmp_path: Path) -> None:
+    for name, shape in (("t.md", "markdown"), ("t.tex", "latex"), ("t.txt", "terminal")):
+        ended = recollect("table2", "--format", shape, "-o", str(tmp_path / name))
+        assert ended.exit_code == 0, ended.output
+        assert "19.2" in (tmp_path / name).read_text()
+    assert "\x1b" not in (tmp_path / "t.txt").read_text()
+    ended = recollect("figure1", "-o", str(tmp_path / "f.png"))
+    assert ended.exit_code == 0, ended.output
+    assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_one_picture_shows_one_exhibit(recollect: Recollect, tmp_path: Path) -> None:
+    ended = recollect("table1", "table2", "-o", str(tmp_path / "f.png"))
+    assert ended.exit_code == 2
+    assert "name one" in ended.output
+
+
+def test_an_unknown_table_is_refused(recollect: Recollect) -> None:
+    ended = recollect("table9")
+    assert ended.exit_code == 2
+    assert "table1" in ended.output

@@ -10,9 +10,9 @@ from rich.console import Console
 
 from recollect.errors import RecollectError
 from recollect.experiments.record import Record
-from recollect.reports.paper import Comparison, compare, exhibit_named, wanted_cells
+from recollect.reports.paper import Comparison, compare, exhibit_named, limited, wanted_cells
 from recollect.reports.paper_formats import as_csv, as_latex, as_markdown, as_terminal
-from recollect.reports.paper_numbers import EXHIBITS, Exhibit
+from recollect.reports.paper_numbers import CAPACITY, EXHIBITS, Exhibit
 from recollect.reports.reading import read_store
 
 _PICTURES = (".png", ".svg", ".pdf")
@@ -35,6 +35,10 @@ def paper(
         int | None,
         typer.Option(min=1, help="Seeds 0 to N-1. Default: 10 to run, all there are to print."),
     ] = None,
+    benchmark: Annotated[
+        list[str] | None,
+        typer.Option("--benchmark", help="Only this part of each; may be repeated."),
+    ] = None,
     store: Annotated[Path, typer.Option(help="Where the records are kept.")] = Path("runs"),
     workers: Annotated[int | None, typer.Option(min=1, help="Runs at the same time.")] = None,
     shape: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TERMINAL,
@@ -50,7 +54,7 @@ def paper(
     A claim holds if the paired difference over common seeds points its way with p < 5 % after
     Holm's correction.
     """
-    wanted = _wanted(exhibits)
+    wanted = _wanted(exhibits, benchmark or list(CAPACITY))
     if run:
         _run_missing(wanted, seeds=10 if seeds is None else seeds, store=store, workers=workers)
     records = _within(read_store(store), seeds)
@@ -68,13 +72,19 @@ def paper(
         print(_as_text(comparisons, shape), end="")
 
 
-def _wanted(names: list[str]) -> list[Exhibit]:
-    if "all" in names:
-        return list(EXHIBITS.values())
+def _wanted(names: list[str], benchmarks: list[str]) -> list[Exhibit]:
+    unknown = [name for name in benchmarks if name not in CAPACITY]
+    if unknown:
+        known = ", ".join(CAPACITY)
+        raise typer.BadParameter(f"`--benchmark` is {unknown[0]!r}; the paper has {known}.")
     try:
-        return [exhibit_named(name) for name in dict.fromkeys(names)]
+        chosen = [exhibit_named(name) for name in (EXHIBITS if "all" in names else names)]
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+    parts = [limited(exhibit, benchmarks) for exhibit in dict.fromkeys(chosen)]
+    if not any(part.cells for part in parts):
+        raise typer.BadParameter(f"nothing of {', '.join(names)} is about {benchmarks[0]}.")
+    return [part for part in parts if part.cells]
 
 
 def _within(records: list[Record], seeds: int | None) -> list[Record]:

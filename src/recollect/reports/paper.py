@@ -1,6 +1,7 @@
 """Our numbers beside the paper's, and whether its orderings hold here."""
 
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -99,6 +100,15 @@ def exhibit_named(name: str) -> Exhibit:
     if name not in EXHIBITS:
         raise ValueError(f"`name` is {name!r}; choose one of {', '.join(EXHIBITS)} or all.")
     return EXHIBITS[name]
+
+
+def limited(exhibit: Exhibit, benchmarks: Collection[str]) -> Exhibit:
+    """Return the part of an exhibit that is about some benchmarks."""
+    return dataclasses.replace(
+        exhibit,
+        cells=tuple(cell for cell in exhibit.cells if cell.benchmark in benchmarks),
+        claims=tuple(claim for claim in exhibit.claims if claim.benchmark in benchmarks),
+    )
 
 
 def variants(benchmark: str) -> tuple[Variant, ...]:

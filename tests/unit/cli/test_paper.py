@@ -62,3 +62,15 @@ def test_an_unknown_table_is_refused(recollect: Recollect) -> None:
     ended = recollect("table9")
     assert ended.exit_code == 2
     assert "table1" in ended.output
+
+
+def test_a_table_can_be_limited_to_a_benchmark(recollect: Recollect) -> None:
+    ended = recollect("table1", "table3", "figure4", "--benchmark", "mnist-split")
+    assert ended.exit_code == 0, ended.output
+    assert "MNIST-S" in ended.output
+    assert "CIFAR10-S" not in ended.output
+    assert "Table 3" not in ended.output
+    for wrong, said in (("mnist", "the paper has mnist-split"), ("mini-imagenet-split", "nothing")):
+        ended = recollect("table3", "--benchmark", wrong)
+        assert ended.exit_code == 2
+        assert said in ended.output

@@ -1,6 +1,7 @@
 """`recollect paper`: the paper's tables and figures, its numbers beside ours."""
 
 import importlib
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,7 @@ from recollect.errors import RecollectError
 from recollect.experiments.record import Record
 from recollect.reports.paper import Comparison, compare, exhibit_named, limited, wanted_cells
 from recollect.reports.paper_formats import as_csv, as_latex, as_markdown, as_terminal
-from recollect.reports.paper_numbers import CAPACITY, EXHIBITS, Exhibit
+from recollect.reports.paper_numbers import CAPACITY, EXHIBITS, PAPER_SEEDS, Exhibit
 from recollect.reports.reading import read_store
 
 _PICTURES = (".png", ".svg", ".pdf")
@@ -55,8 +56,10 @@ def paper(
     Holm's correction.
     """
     wanted = _wanted(exhibits, benchmark or list(CAPACITY))
+    num_failed = 0
     if run:
-        _run_missing(wanted, seeds=10 if seeds is None else seeds, store=store, workers=workers)
+        usual = PAPER_SEEDS if seeds is None else seeds
+        num_failed = _run_missing(wanted, seeds=usual, store=store, workers=workers)
     records = _within(read_store(store), seeds)
     comparisons = [compare(exhibit, records) for exhibit in wanted]
     if output is not None and output.suffix.lower() in _PICTURES:
@@ -70,6 +73,13 @@ def paper(
         _show(comparisons, console if console.is_terminal else Console(width=140))
     else:
         print(_as_text(comparisons, shape), end="")
+    if num_failed:
+        print(
+            f"{num_failed} runs failed and are not in the table; `recollect report {store}` shows "
+            "why.",
+            file=sys.stderr,
+        )
+        raise typer.Exit(1)
 
 
 def _wanted(names: list[str], benchmarks: list[str]) -> list[Exhibit]:
@@ -91,7 +101,8 @@ def _within(records: list[Record], seeds: int | None) -> list[Record]:
     return [record for record in records if seeds is None or 0 <= record.seed < seeds]
 
 
-def _run_missing(wanted: list[Exhibit], *, seeds: int, store: Path, workers: int | None) -> None:
+def _run_missing(wanted: list[Exhibit], *, seeds: int, store: Path, workers: int | None) -> int:
+    """Make the runs that the store lacks; return how many failed."""
     try:
         runner = importlib.import_module("recollect.experiments.runner")
     except ModuleNotFoundError as error:
@@ -100,7 +111,8 @@ def _run_missing(wanted: list[Exhibit], *, seeds: int, store: Path, workers: int
             "store with `--no-run`."
         ) from error
     cells = list(dict.fromkeys(cell for exhibit in wanted for cell in wanted_cells(exhibit)))
-    runner.run_cells(cells, seeds=range(seeds), store=store, workers=workers)
+    outcome = runner.run_cells(cells, seeds=range(seeds), store=store, workers=workers)
+    return len(outcome.failed)
 
 
 def _as_text(comparisons: list[Comparison], shape: Format) -> str:

@@ -90,7 +90,7 @@ def _header(records: Sequence[Record], cells: Sequence[CellRuns], failed: Sequen
     num_runs = sum(len(cell.records) for cell in cells)
     known = [record for cell in cells for record in cell.records] or list(records)
     versions = sorted({f"recollect {record.versions.get('recollect', '?')}" for record in known})
-    commits = sorted({record.commit for record in known if record.commit})
+    commits = sorted({_short_commit(record.commit) for record in known if record.commit})
     facts = [f"{num_runs} runs", f"seeds {_ranges({record.seed for record in known})}"]
     if failed:
         facts.append(f"{len(failed)} failed")
@@ -211,6 +211,16 @@ def _ranges(numbers: set[int]) -> str:
         else:
             parts.append([number])
     return ", ".join(f"{p[0]}-{p[-1]}" if len(p) > 1 else str(p[0]) for p in parts)
+
+
+def _short_commit(commit: str) -> str:
+    """Shorten a commit; the mark of local changes stays.
+
+    Example:
+        >>> _short_commit("451fb7cef5e94605d8de+"), _short_commit("451fb7c")
+        ('451fb7cef5e9+', '451fb7c')
+    """
+    return commit.rstrip("+")[:12] + ("+" if commit.endswith("+") else "")
 
 
 def _colour_rules(cells: Sequence[CellRuns]) -> str:

@@ -1,13 +1,16 @@
 import csv
 import io
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from tests.unit.reports.runs import read_runs
 from typer.testing import CliRunner, Result
 
 from recollect.cli import app, paper
+from recollect.reports.paper import WantedCell
 
 Recollect = Callable[..., Result]
 
@@ -62,6 +65,33 @@ def test_an_unknown_table_is_refused(recollect: Recollect) -> None:
     ended = recollect("table9")
     assert ended.exit_code == 2
     assert "table1" in ended.output
+
+
+def test_what_is_missing_is_run_first_and_failures_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[str, str, int, str]] = []
+
+    def run_cells(cells: Iterable[WantedCell], **options: object) -> SimpleNamespace:
+        asked.extend((c.benchmark, c.method, c.capacity, c.passes) for c in cells)
+        assert options == {"seeds": range(2), "store": Path("there"), "workers": None}
+        return SimpleNamespace(failed=("one",))
+
+    runner = ModuleType("recollect.experiments.runner")
+    vars(runner)["run_cells"] = run_cells
+    monkeypatch.setitem(sys.modules, runner.__name__, runner)
+    monkeypatch.setattr(paper, "read_store", lambda _path: read_runs())
+    words = ["paper", "figure1", "--seeds", "2", "--store", "there"]
+    ended = CliRunner().invoke(app, words)
+    assert asked == [
+        ("mnist-split", "van", 0, "joint"),
+        ("mnist-split", "er", 500, "joint"),
+        ("mnist-split", "er-mir", 500, "joint"),
+        ("mnist-split", "gss", 500, "joint"),
+        ("mnist-split", "er-pc-mir", 500, "joint"),
+    ]
+    assert ended.exit_code == 1
+    assert "1 runs failed and are not in the table; `recollect report there`" in ended.output
 
 
 def test_a_table_can_be_limited_to_a_benchmark(recollect: Recollect) -> None:

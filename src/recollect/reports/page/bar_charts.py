@@ -40,7 +40,10 @@ def bar_charts(cells: Sequence[CellRuns]) -> str:
 def _share_bars(title: str, cells: Sequence[CellRuns], number: Number) -> str:
     summaries = [cell.summary(number) for cell in cells]
     lowest, highest = interval_bounds(summaries)
-    low, high = min(0.0, 100 * lowest), max(100 * highest * 1.02, 1.0)
+    # No share is above 100 %, and of the two only forgetting can be below 0, though an interval of
+    # few seeds may say so.
+    low = 0.0 if number is final_accuracy else max(-100.0, min(0.0, 100 * lowest))
+    high = min(100.0, max(100 * highest * 1.02, 1.0))
     rows = [
         Bar(
             cell.label,

@@ -81,10 +81,10 @@ def line_chart(lines: Sequence[Line], axes: Axes) -> str:
     """Draw lines with bands, and keep what a pointer or an arrow key asks for beside them."""
     shapes = []
     for line in lines:
-        edges = (*line.heights, *line.low, *line.high)
+        low, high = _worth_seeing(line)
         owner = (
             f'data-method="{html.escape(line.method)}" class="m-{slug(line.method)}" '
-            f'data-low="{min(edges):.6g}" data-high="{max(edges):.6g}"'
+            f'data-low="{low:.6g}" data-high="{high:.6g}"'
         )
         dash = f' stroke-dasharray="{line.dash}"' if line.dash else ""
         band = ""
@@ -95,6 +95,18 @@ def line_chart(lines: Sequence[Line], axes: Axes) -> str:
         shapes.append(f"<g {owner}>{band}{stroke}</g>")
     series = [{"label": line.label, "method": line.method, "shown": line.shown} for line in lines]
     return _frame("".join(shapes), axes, series)
+
+
+def _worth_seeing(line: Line) -> tuple[float, float]:
+    """Return the heights a closer look must show: the line, and the band as far as it is narrow.
+
+    Two seeds give bands that cover everything; they may leave the picture, the line may not.
+    """
+    low, high = min(line.heights), max(line.heights)
+    room = 0.5 * (high - low)
+    return max(min(line.low, default=low), low - room), min(
+        max(line.high, default=high), high + room
+    )
 
 
 def stacked_areas(

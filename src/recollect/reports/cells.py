@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Final
 
@@ -28,6 +28,8 @@ class CellRuns:
         spec_hash: Of the spec they share.
         label: What people call it among the cells it was grouped with; unique per benchmark.
         records: By seed, ascending; never empty.
+
+    Numbers are worked out once: a table of k methods asks for each of them k times.
     """
 
     benchmark: str
@@ -38,6 +40,9 @@ class CellRuns:
     spec_hash: str
     label: str
     records: tuple[Record, ...]
+    _known: dict[Callable[[Record], float], dict[int, float]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def name(self) -> str:
@@ -51,11 +56,13 @@ class CellRuns:
 
     def by_seed(self, number: Callable[[Record], float]) -> dict[int, float]:
         """Return a number of each run, by seed."""
-        return {record.seed: number(record) for record in self.records}
+        if number not in self._known:
+            self._known[number] = {record.seed: number(record) for record in self.records}
+        return self._known[number]
 
     def summary(self, number: Callable[[Record], float]) -> Summary:
         """Return mean and interval of a number over the seeds."""
-        return summarise([number(record) for record in self.records])
+        return summarise(list(self.by_seed(number).values()))
 
 
 def accuracy_matrix(record: Record) -> AccuracyMatrix:

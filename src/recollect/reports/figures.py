@@ -199,8 +199,8 @@ def _memories(groups: dict[str, list[CellRuns]]) -> Figure:
     for panel in axes.flat[len(held) :]:
         panel.set_axis_off()
     for panel, (name, cell, memory) in zip(axes.flat, held, strict=False):
-        steps = max(1, len(memory.classes) - 1)
-        colours = [ramp(index / steps) for index in range(len(memory.classes))]
+        steps = max(1, len(memory.names) - 1)
+        colours = [ramp(index / steps) for index in range(len(memory.names))]
         heights = list(zip(*memory.counts, strict=True))
         panel.stackplot(memory.seen, heights, colors=colours, lw=0)
         panel.set_title(f"{benchmark_title(name)}, {cell.label}", fontsize=8)

@@ -3,10 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Final
 
 from recollect.experiments.record import MemoryPoint, Record
 from recollect.reports.cells import CellRuns, accuracy_matrix, accuracy_over_time
 from recollect.reports.statistics import Summary, summarise
+
+_MOST_GROUPS: Final = 20
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class MemoryOverTime:
 
     Attributes:
         seen: Stream examples at each moment.
-        classes: Every class that ever held or lost a slot, ascending.
+        names: Every class that ever held or lost a slot, ascending; of many, groups of neighbours.
         counts: Mean slots of each class (columns) at each moment (rows).
         ages: Mean of the five age quantiles at each moment.
         replays: Mean of the five quantiles of times replayed.
@@ -38,7 +41,7 @@ class MemoryOverTime:
     """
 
     seen: tuple[int, ...]
-    classes: tuple[int, ...]
+    names: tuple[str, ...]
     counts: tuple[tuple[float, ...], ...]
     ages: tuple[tuple[float, ...], ...]
     replays: tuple[tuple[float, ...], ...]
@@ -90,7 +93,10 @@ def mean_matrix(cell: CellRuns) -> list[list[float | None]]:
 
 
 def memory_over_time(cell: CellRuns) -> MemoryOverTime | None:
-    """Return what the memories held; None for a method without one."""
+    """Return what the memories held; None for a method without one.
+
+    More than 20 classes are counted in groups of neighbours, which no eye could tell apart singly.
+    """
     points = [{point.seen: point for point in record.memory} for record in cell.records]
     seen = _shared([by_seen.keys() for by_seen in points])
     if not seen:
@@ -99,13 +105,15 @@ def memory_over_time(cell: CellRuns) -> MemoryOverTime | None:
     classes = sorted(
         {c for moment in moments for point in moment for c in (*point.classes, *_gone(point))}
     )
+    size = -(-len(classes) // _MOST_GROUPS)
+    groups = [classes[start : start + size] for start in range(0, len(classes), size)]
     return MemoryOverTime(
         seen=seen,
-        classes=tuple(classes),
-        counts=tuple(_mean_counts(moment, classes, _held) for moment in moments),
+        names=tuple(f"{g[0]}-{g[-1]}" if len(g) > 1 else str(g[0]) for g in groups),
+        counts=tuple(_mean_counts(moment, groups, _held) for moment in moments),
         ages=tuple(_mean_quantiles([p.age_quantiles for p in moment]) for moment in moments),
         replays=tuple(_mean_quantiles([p.replay_quantiles for p in moment]) for moment in moments),
-        evicted=tuple(_mean_counts(moment, classes, _gone) for moment in moments),
+        evicted=tuple(_mean_counts(moment, groups, _gone) for moment in moments),
         evicted_age=tuple(_mean_known([p.evicted_mean_age for p in m]) for m in moments),
         evicted_score=tuple(_mean_known([p.evicted_mean_score for p in m]) for m in moments),
     )
@@ -130,11 +138,13 @@ def _gone(point: MemoryPoint) -> dict[int, int]:
 
 def _mean_counts(
     moment: Sequence[MemoryPoint],
-    classes: Sequence[int],
+    groups: Sequence[Sequence[int]],
     counted: Callable[[MemoryPoint], dict[int, int]],
 ) -> tuple[float, ...]:
     counts = [counted(point) for point in moment]
-    return tuple(fmean(count.get(label, 0) for count in counts) for label in classes)
+    return tuple(
+        fmean(sum(count.get(label, 0) for label in group) for count in counts) for group in groups
+    )
 
 
 def _mean_quantiles(quantiles: Sequence[tuple[float, ...]]) -> tuple[float, ...]:

@@ -58,11 +58,20 @@ def test_memories_are_averaged_class_by_class(runs: list[Record]) -> None:
     second = MemoryPoint(10, (1, 2), (2, 4), quantiles, quantiles)
     memory = memory_over_time(cell_of(runs[0], {"memory": (first,)}, {"memory": (second,)}))
     assert memory is not None
-    assert memory.classes == (0, 1, 2)
+    assert memory.names == ("0", "1", "2")
     assert memory.counts == ((2.0, 2.0, 2.0),)
     assert memory.evicted == ((1.5, 0.0, 0.0),)
     assert memory.evicted_age == (5.0,)
     assert memory.evicted_score == (None,)
+
+
+def test_many_classes_are_counted_in_groups(runs: list[Record]) -> None:
+    quantiles = (1.0, 1.0, 1.0, 1.0, 1.0)
+    point = MemoryPoint(10, tuple(range(100)), (2,) * 100, quantiles, quantiles)
+    memory = memory_over_time(cell_of(runs[0], {"memory": (point,)}))
+    assert memory is not None
+    assert memory.names[:2] == ("0-4", "5-9")
+    assert memory.counts == ((10.0,) * 20,)
 
 
 def test_real_memories_add_up_to_their_capacity(runs: list[Record]) -> None:

@@ -9,7 +9,6 @@ from recollect.reports.page.plots import Axes, Line, line_chart, stacked_areas, 
 from recollect.reports.series import MemoryOverTime, memory_over_time
 
 _MOST_BANDS = 4  # more bands on top of each other are mud
-_MOST_TOLD = 12  # classes a pointer is told one by one
 
 
 def memory_section(cells: Sequence[CellRuns]) -> str:
@@ -19,13 +18,13 @@ def memory_section(cells: Sequence[CellRuns]) -> str:
         return ""
     compositions = "".join(_composition(cell, memory) for cell, memory in held)
     evictions = "".join(_evictions(cell, memory, held) for cell, memory in held)
-    classes = max((memory.classes for _, memory in held), key=len)
+    names = max((memory.names for _, memory in held), key=len)
     lines = _quantile_chart(
         "Age of the stored examples, in updates", held, "ages"
     ) + _quantile_chart("Times a stored example was replayed", held, "replays")
     return (
         '<h3>What the memory holds</h3><p class="note">Slots by class over the stream, mean over '
-        f"seeds; the first class at the bottom.</p>{_class_legend(classes)}"
+        f"seeds; the first class at the bottom.</p>{_class_legend(names)}"
         f'<div class="small-charts">{compositions}</div><div class="charts">{lines}</div>'
         '<h3>Who had to leave</h3><p class="note">Slots each class lost between two looks, mean '
         "over seeds. Point at a bar for the mean age of those that left beside the median age "
@@ -34,20 +33,18 @@ def memory_section(cells: Sequence[CellRuns]) -> str:
     )
 
 
-def _class_legend(classes: Sequence[int]) -> str:
-    steps = max(1, len(classes) - 1)
-    shown = classes if len(classes) <= 10 else (classes[0], classes[-1])
-    squares = "".join(
-        f'<span><i style="background:{ramp(classes.index(label) / steps)}"></i>{label}</span> '
-        for label in shown
+def _class_legend(names: Sequence[str]) -> str:
+    steps = max(1, len(names) - 1)
+    squares = " ".join(
+        f'<span><i style="background:{ramp(index / steps)}"></i>{name}</span>'
+        for index, name in enumerate(names)
     )
-    between = " …" if len(shown) < len(classes) else ""
-    return f'<p class="classes">Class {squares}{between}</p>'
+    return f'<p class="classes">Class {squares}</p>'
 
 
 def _composition(cell: CellRuns, memory: MemoryOverTime) -> str:
     top = max(cell.capacity, max(sum(row) for row in memory.counts))
-    shown = [_told(memory.classes, row, "slots") for row in memory.counts]
+    shown = [_told(memory.names, row, "slots") for row in memory.counts]
     axes = Axes(memory.seen, top, f"{cell.label}: slots by class over the stream", is_small=True)
     chart = stacked_areas(_class_names(memory), memory.counts, axes, shown)
     return figure(
@@ -63,7 +60,7 @@ def _evictions(
 ) -> str:
     top = max(1.0, *(sum(row) for _, other in held for row in other.evicted))
     shown = [
-        _told(memory.classes, row, "left") + _why(memory, moment)
+        _told(memory.names, row, "left") + _why(memory, moment)
         for moment, row in enumerate(memory.evicted)
     ]
     axes = Axes(memory.seen, top, f"{cell.label}: slots lost by class", is_small=True)
@@ -82,18 +79,16 @@ def _why(memory: MemoryOverTime, moment: int) -> str:
     return text if score is None else f"{text}; mean score {score:.3g}"
 
 
-def _told(classes: Sequence[int], row: Sequence[float], verb: str) -> str:
+def _told(names: Sequence[str], row: Sequence[float], verb: str) -> str:
     total = f"{sum(row):,.0f} {verb}"
-    if len(classes) > _MOST_TOLD:
-        return total
     each = ", ".join(
-        f"class {label} {count:.3g}" for label, count in zip(classes, row, strict=True) if count
+        f"class {name} {count:.3g}" for name, count in zip(names, row, strict=True) if count
     )
     return f"{total}: {each}" if each else total
 
 
 def _class_names(memory: MemoryOverTime) -> list[str]:
-    return [f"class {label}" for label in memory.classes]
+    return [f"class {name}" for name in memory.names]
 
 
 def _class_table(

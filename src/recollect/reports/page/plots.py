@@ -79,22 +79,21 @@ def round_ticks(top: float, *, num: int = 4) -> list[float]:
 
 def line_chart(lines: Sequence[Line], axes: Axes) -> str:
     """Draw lines with bands, and keep what a pointer or an arrow key asks for beside them."""
-    shapes = []
+    bands, strokes = [], []
     for line in lines:
-        low, high = _worth_seeing(line)
-        owner = (
-            f'data-method="{html.escape(line.method)}" class="m-{slug(line.method)}" '
-            f'data-low="{low:.6g}" data-high="{high:.6g}"'
-        )
+        owner = f'data-method="{html.escape(line.method)}" class="m-{slug(line.method)}"'
         dash = f' stroke-dasharray="{line.dash}"' if line.dash else ""
-        band = ""
+        low, high = _worth_seeing(line)
         if line.low:
             outline = _points(axes, line.high) + " " + _points(axes, line.low, backwards=True)
-            band = f'<polygon class="band" points="{outline}"/>'
-        stroke = f'<polyline class="stroke" points="{_points(axes, line.heights)}"{dash}/>'
-        shapes.append(f"<g {owner}>{band}{stroke}</g>")
+            bands.append(f'<g {owner}><polygon class="band" points="{outline}"/></g>')
+        strokes.append(
+            f'<g {owner} data-low="{low:.6g}" data-high="{high:.6g}">'
+            f'<polyline class="stroke" points="{_points(axes, line.heights)}"{dash}/></g>'
+        )
     series = [{"label": line.label, "method": line.method, "shown": line.shown} for line in lines]
-    return _frame("".join(shapes), axes, series)
+    # No band may tint a line, so all lines lie on top.
+    return _frame("".join(bands + strokes), axes, series)
 
 
 def _worth_seeing(line: Line) -> tuple[float, float]:

@@ -16,11 +16,11 @@ def percent(share: float, *, digits: int = 1) -> str:
 
 
 def points(share: float) -> str:
-    """Return a difference of shares in percentage points, always with its sign.
+    """Return a difference of shares in percentage points, with its sign if it shows one.
 
     Example:
-        >>> points(0.052)
-        '+5.2'
+        >>> points(0.052), points(0.0), points(-0.0001)
+        ('+5.2', '0.0', '0.0')
     """
     return _with_minus(f"{100 * share:+.1f}")
 
@@ -62,7 +62,7 @@ def seconds(duration: float) -> str:
 
 
 def _with_minus(text: str) -> str:
-    # "-0.0" would claim a direction that the digits do not show.
-    if text.startswith("-") and not any(digit in text for digit in "123456789"):
-        text = text.replace("-", "")
+    # "-0.0" and "+0.0" would claim a direction that the digits do not show.
+    if not any(digit in text for digit in "123456789"):
+        text = text.lstrip("+-")
     return text.replace("-", _MINUS)

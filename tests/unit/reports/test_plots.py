@@ -25,6 +25,7 @@ def test_points_stand_where_their_numbers_say() -> None:
 def test_bars_fill_the_time_since_the_moment_before() -> None:
     drawn = stacked_bars(["a", "b"], [(1.0, 0.0), (1.0, 3.0)], Axes((50, 100), 4.0, "t"), ["", ""])
     assert drawn.count("<rect") == 3
+    assert "&quot;at&quot;:[25.0,75.0]" in drawn  # the middle of each bar is what one points at
     assert 'y="0.0"' in drawn  # 1 + 3 of 4 reaches the top
 
 

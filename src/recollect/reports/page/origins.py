@@ -49,7 +49,7 @@ def _origin(cell: CellRuns) -> str:
         for record in cell.records
     ]
     heading = ["Seed", "Accuracy, %", "Forgetting, %", "Wall", "Resumed", "Started", "Command"]
-    runs = table(heading, rows, caption="Runs", css="runs")
+    runs = table(heading, rows, caption="Runs", css="runs", is_caption_hidden=True)
     spec = f"<pre>{escape(_pretty(first.spec))}</pre>"
     title = f"{benchmark_title(cell.benchmark)}: {cell.label}"
     return (

@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from recollect.reports.colours import ramp
@@ -152,10 +153,19 @@ def stacked_bars(
                     f'width="{right - left - 2 * gap:.1f}" height="{bottom - y:.1f}"/>'
                 )
             floor += height
-    return _frame("".join(shapes), axes, [{"label": "", "method": "", "shown": list(shown)}])
+    series = [{"label": "", "method": "", "shown": list(shown)}]
+    # Whoever points at a bar means that bar, not the edge nearest to the pointer.
+    middles = [(left + right) / 2 for left, right in pairwise(edges)]
+    return _frame("".join(shapes), axes, series, pointed_at=middles)
 
 
-def _frame(shapes: str, axes: Axes, series: Sequence[object]) -> str:
+def _frame(
+    shapes: str,
+    axes: Axes,
+    series: Sequence[object],
+    *,
+    pointed_at: Sequence[float] | None = None,
+) -> str:
     ticks = round_ticks(axes.top, num=2 if axes.is_small else 4)
     rules = "".join(
         f'<line class="rule" x1="0" x2="1000" y1="{_down(axes, t):.1f}" y2="{_down(axes, t):.1f}"/>'
@@ -177,7 +187,7 @@ def _frame(shapes: str, axes: Axes, series: Sequence[object]) -> str:
         f'<span class="x" style="left:{_across(axes, t) / 10:.2f}%">{t:,.0f}</span>'
         for t in x_ticks
     )
-    places = [round(_across(axes, x) / 10, 2) for x in axes.x]
+    places = [round(_across(axes, x) / 10, 2) for x in pointed_at or axes.x]
     content = {"x": axes.x, "at": places, "unit": axes.x_unit, "series": series}
     size = " small" if axes.is_small else ""
     # Small charts and counts keep their 0; a line of shares may be looked at more closely.

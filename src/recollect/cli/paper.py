@@ -12,7 +12,7 @@ from rich.console import Console
 from recollect.errors import RecollectError
 from recollect.experiments.record import Record
 from recollect.reports.paper import Comparison, compare, exhibit_named, limited, wanted_cells
-from recollect.reports.paper_formats import as_csv, as_latex, as_markdown, as_terminal
+from recollect.reports.paper_formats import as_csv, as_latex, as_markdown, as_terminal, tally
 from recollect.reports.paper_numbers import CAPACITY, EXHIBITS, PAPER_SEEDS, Exhibit
 from recollect.reports.reading import read_store
 
@@ -131,6 +131,8 @@ def _as_text(comparisons: list[Comparison], shape: Format) -> str:
 def _show(comparisons: list[Comparison], console: Console) -> None:
     for comparison in comparisons:
         console.print(as_terminal(comparison), highlight=False)
+    if len(comparisons) > 1:
+        console.print(tally(comparisons), highlight=False)
 
 
 def _draw(comparisons: list[Comparison], output: Path) -> None:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from recollect.reports.names import benchmark_title, method_title
 from recollect.reports.numbers import percent, points, probability
-from recollect.reports.paper import ComparedCell, Comparison, JudgedClaim, Variant
+from recollect.reports.paper import ComparedCell, Comparison, JudgedClaim, Variant, Verdict
 from recollect.reports.paper_numbers import PAPER_SEEDS, Reported
 from recollect.reports.statistics import Summary
 
@@ -25,7 +25,7 @@ MARKS: Final = {
     "no data": "·",
 }
 _DASH: Final = "\u2013"
-_STYLES: Final = {
+_STYLES: Final[dict[Verdict, str]] = {
     "holds": "green",
     "holds, too few seeds to tell": "yellow",
     "does not hold": "red",
@@ -141,6 +141,23 @@ def as_terminal(comparison: Comparison) -> Group:
     return Group(
         title, Text(), shown, Text(), legend, Text(), *parts, *_untested(comparison), Text()
     )
+
+
+def tally(comparisons: Sequence[Comparison]) -> Text:
+    """Return one line over several exhibits: how many claims hold, and how many do not."""
+    verdicts = Counter(claim.verdict for c in comparisons for claim in c.claims)
+    line = Text(f"{verdicts.total()} claims: ", style="bold")
+    many: dict[Verdict, str] = {
+        "holds": "hold",
+        "holds, too few seeds to tell": "hold with too few seeds to tell",
+        "does not hold": "do not hold",
+        "no data": "have no data",
+    }
+    parts = [
+        Text(f"{verdicts[verdict]} {words}", style=_STYLES[verdict])
+        for verdict, words in many.items()
+    ]
+    return line + Text(", ").join(parts) + Text(".")
 
 
 def _untested(comparison: Comparison) -> list[Text]:

@@ -1,6 +1,8 @@
 import csv
 import io
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -35,6 +37,13 @@ def test_all_prints_every_table_and_figure(recollect: Recollect) -> None:
     assert ended.exit_code == 0, ended.output
     for title in ("Table 1.", "Table 4.", "Figure 1.", "Figure 4."):
         assert f"### {title}" in ended.output
+
+
+def test_several_tables_end_in_a_tally(recollect: Recollect) -> None:
+    last = recollect("table1", "table2").output.strip().splitlines()[-1]
+    # 23 claims about accuracy, 21 about forgetting; those under BatchNorm are judged twice.
+    assert last.startswith("64 claims: ")
+    assert last.endswith("52 have no data.")
 
 
 def test_fewer_seeds_can_be_asked_for(recollect: Recollect) -> None:
@@ -104,3 +113,29 @@ def test_a_table_can_be_limited_to_a_benchmark(recollect: Recollect) -> None:
         ended = recollect("table3", "--benchmark", wrong)
         assert ended.exit_code == 2
         assert said in ended.output
+
+
+@pytest.mark.slow
+def test_a_table_from_nothing_to_the_page_and_again_for_free(tmp_path: Path) -> None:
+    pytest.importorskip("recollect.experiments.runner", reason="the runner is not merged yet")
+    start = [sys.executable, "-W", "error", "-c", "from recollect.cli import main; main()"]
+    store = tmp_path / "store"
+
+    def recollect(*words: str) -> str:
+        done = subprocess.run([*start, *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    table = ["paper", "table1", "--benchmark", "mnist-split", "--seeds", "1", "--format", "csv"]
+    first = recollect(*table, "--store", str(store))
+    rows = list(csv.DictReader(io.StringIO(first)))
+    cells = [row for row in rows if row["kind"] == "cell"]
+    assert [row["method"] for row in cells] == ["er", "er-p", "er-c", "er-pc"]
+    assert all(row["n"] == "1" and row["spec_hash"] for row in cells)
+    began = time.monotonic()
+    assert recollect(*table, "--store", str(store)) == first
+    assert recollect(*table, "--store", str(store), "--no-run") == first
+    assert time.monotonic() - began < 60
+    recollect("report", str(store), "-o", str(tmp_path / "report.html"))
+    page = (tmp_path / "report.html").read_text()
+    assert all(row["spec_hash"] in page for row in cells)

@@ -30,7 +30,7 @@ class Format(StrEnum):
 
 def paper(
     exhibits: Annotated[
-        list[str], typer.Argument(help=f"Any of {', '.join(EXHIBITS)}, or all.", metavar="WHAT...")
+        list[str], typer.Argument(help=f"Any of {', '.join(EXHIBITS)}, or all.", metavar="WHAT")
     ],
     seeds: Annotated[
         int | None,
@@ -51,9 +51,9 @@ def paper(
 ) -> None:
     """Put the paper's tables and figures beside ours and judge each ordering it claims.
 
-    What is missing in the store is run first; stop it at any time, the same command continues.
-    A claim holds if the paired difference over common seeds points its way with p < 5 % after
-    Holm's correction.
+    What the store lacks is run first. Stop at any time; the same command
+    continues. A claim holds if the paired difference over common seeds points
+    its way with p < 5 % after Holm's correction.
     """
     wanted = _wanted(exhibits, benchmark or list(CAPACITY))
     num_failed = 0
@@ -65,6 +65,10 @@ def paper(
     if output is not None and output.suffix.lower() in _PICTURES:
         _draw(comparisons, output)
     elif output is not None:
+        if not output.parent.is_dir():
+            raise RecollectError(
+                f"`{output.parent}` is not a folder; create it, or write elsewhere."
+            )
         output.write_text(_as_text(comparisons, shape), encoding="utf-8")
         print(f"wrote {output}")
     elif shape is Format.TERMINAL:

@@ -12,6 +12,7 @@ from tests.unit.reports.runs import read_runs
 from typer.testing import CliRunner, Result
 
 from recollect.cli import app, paper
+from recollect.errors import RecollectError
 from recollect.reports.paper import WantedCell
 
 Recollect = Callable[..., Result]
@@ -62,6 +63,12 @@ def test_a_text_or_a_picture_is_written(recollect: Recollect, tmp_path: Path) ->
     ended = recollect("figure1", "-o", str(tmp_path / "f.png"))
     assert ended.exit_code == 0, ended.output
     assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_folder_that_is_not_there_is_said(recollect: Recollect, tmp_path: Path) -> None:
+    ended = recollect("table1", "-o", str(tmp_path / "nowhere" / "table.md"))
+    assert isinstance(ended.exception, RecollectError)
+    assert "is not a folder; create it" in str(ended.exception)
 
 
 def test_one_picture_shows_one_exhibit(recollect: Recollect, tmp_path: Path) -> None:

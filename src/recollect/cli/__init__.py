@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from recollect.cli import data
+from recollect.cli import data, figure, inspect, paper, report
 from recollect.errors import RecollectError
 
 app = typer.Typer(
@@ -14,6 +14,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data.app, name="data")
+app.command("paper")(paper.paper)
+app.command("report")(report.report)
+app.command("figure")(figure.figure)
+app.command("inspect")(inspect.inspect)
 
 
 @app.callback()

@@ -1,0 +1,135 @@
+"""`recollect inspect`: look into a memory."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from torch import Tensor
+
+from recollect.datasets import contact_sheet
+from recollect.errors import RecollectError
+from recollect.reports.inspection import (
+    SavedMemory,
+    histogram,
+    images_of,
+    ranked_slots,
+    read_saved_memory,
+)
+
+_BAR_WIDTH = 40
+
+
+def inspect(
+    checkpoint: Annotated[
+        Path,
+        typer.Argument(
+            help="A file that `Learner.save` wrote, or the folder of one.", metavar="CHECKPOINT"
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Draw the images with extreme scores there."),
+    ] = None,
+    images: Annotated[int, typer.Option(min=1, help="So many images on each side.")] = 32,
+) -> None:
+    """Show what a memory holds: classes, ages, replays and scores, and its extreme images."""
+    saved = read_saved_memory(checkpoint)
+    console = Console()
+    console = console if console.is_terminal else Console(width=100)
+    _describe(saved, console)
+    if output is not None:
+        _draw(saved, output, images)
+
+
+def _describe(saved: SavedMemory, console: Console) -> None:
+    memory = saved.memory
+    console.print(
+        f"[bold]{len(memory):,}[/bold] of {memory.capacity:,} slots filled after {saved.step:,} "
+        f"batches, {memory.seen:,} examples and {memory.clock:,} updates; "
+        f"{memory.nbytes / 2**20:.2f} MiB.",
+        highlight=False,
+    )
+    for part in ("storage", "retrieval", "rule"):
+        console.print(f"[dim]{part:>9}[/dim]  {_short(saved.parts.get(part))}", highlight=False)
+    filled = slice(len(memory))
+    if memory.labels.is_floating_point():
+        console.print("\nLabels are real numbers: no classes to count.")
+    else:
+        counts = memory.counts_by_class()
+        _bars("Slots by class", [(str(label), num) for label, num in counts.items()], console)
+    _histogram("Age, in updates", memory.ages(), console)
+    _histogram("Times replayed", memory.times_replayed[filled], console)
+    if saved.has_scores:
+        _histogram("Score", memory.score[filled], console)
+    else:
+        console.print("\nThis storage policy keeps no scores.", highlight=False)
+
+
+def _short(described: object) -> str:
+    """Drop the module path: `recollect.rules.x.GradientSum()` reads `GradientSum()`."""
+    name, parenthesis, settings = str(described).partition("(")
+    return name.rsplit(".", 1)[-1] + parenthesis + settings
+
+
+def _histogram(title: str, values: Tensor, console: Console) -> None:
+    bins = histogram(values)
+    if values.is_floating_point():
+        rows = [(f"{b.low:.3g} to {b.high:.3g}", b.count) for b in bins]
+    else:
+        rows = [(_whole(b.low, b.high - 1), b.count) for b in bins]
+    _bars(f"{title} (median {float(values.float().median()):.3g})", rows, console)
+
+
+def _whole(low: float, high: float) -> str:
+    return f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
+
+
+def _bars(title: str, rows: Sequence[tuple[str, int]], console: Console) -> None:
+    most = max(count for _, count in rows)
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(justify="right", min_width=16)
+    table.add_column(justify="right")
+    table.add_column()
+    for label, count in rows:
+        table.add_row(label, f"{count:,}", Text(_bar(count / most), style="cyan"))
+    console.print(f"\n[bold]{title}[/bold]", highlight=False)
+    console.print(table, highlight=False)
+
+
+def _bar(share: float) -> str:
+    """Return a bar to the eighth of a character.
+
+    Example:
+        >>> _bar(0.0), len(_bar(1.0))
+        ('', 40)
+    """
+    eighths = round(share * _BAR_WIDTH * 8)
+    whole, part = divmod(eighths, 8)
+    return "█" * whole + (" ▏▎▍▌▋▊▉"[part] if part else "")
+
+
+def _draw(saved: SavedMemory, output: Path, num: int) -> None:
+    memory = saved.memory
+    groups = []
+    for side, slots in zip(("highest", "lowest"), ranked_slots(saved, num), strict=True):
+        images = images_of(memory, slots)
+        if images is None:
+            inputs, _ = memory.read(memory.arrived_at.new_zeros(1))
+            shape = tuple(inputs.shape[1:]) if isinstance(inputs, Tensor) else "nested"
+            raise RecollectError(
+                f"the stored inputs ({shape}) do not look like images; leave `--output` out."
+            )
+        column = memory.score if saved.has_scores else memory.times_replayed
+        ends = [float(column[slots[0]]), float(column[slots[-1]])]
+        caption = f"{side} {saved.ranking}, {ends[0]:.3g} to {ends[1]:.3g}"
+        groups.append((caption, images))
+    if output.suffix.lower() not in (".png", ".jpg", ".jpeg", ".webp"):
+        raise RecollectError(f"`{output}` is no picture's name; end it in .png.")
+    if not output.parent.is_dir():
+        raise RecollectError(f"`{output.parent}` is not a folder; create it, or write elsewhere.")
+    contact_sheet(groups).save(output)
+    print(f"\nwrote {output}: images with the highest and the lowest {saved.ranking}")

@@ -1,0 +1,149 @@
+"""`recollect paper`: the paper's tables and figures, its numbers beside ours."""
+
+import importlib
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from recollect.errors import RecollectError
+from recollect.experiments.record import Record
+from recollect.reports.paper import Comparison, compare, exhibit_named, limited, wanted_cells
+from recollect.reports.paper_formats import as_csv, as_latex, as_markdown, as_terminal, tally
+from recollect.reports.paper_numbers import CAPACITY, EXHIBITS, PAPER_SEEDS, Exhibit
+from recollect.reports.reading import read_store
+
+_PICTURES = (".png", ".svg", ".pdf")
+
+
+class Format(StrEnum):
+    """How a comparison is printed."""
+
+    TERMINAL = "terminal"
+    MARKDOWN = "markdown"
+    LATEX = "latex"
+    CSV = "csv"
+
+
+def paper(
+    exhibits: Annotated[
+        list[str], typer.Argument(help=f"Any of {', '.join(EXHIBITS)}, or all.", metavar="WHAT")
+    ],
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, help="Seeds 0 to N-1. Default: 10 to run, all there are to print."),
+    ] = None,
+    benchmark: Annotated[
+        list[str] | None,
+        typer.Option("--benchmark", help="Only this part of each; may be repeated."),
+    ] = None,
+    store: Annotated[Path, typer.Option(help="Where the records are kept.")] = Path("runs"),
+    workers: Annotated[int | None, typer.Option(min=1, help="Runs at the same time.")] = None,
+    shape: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TERMINAL,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write there instead; .png, .svg or .pdf draws."),
+    ] = None,
+    run: Annotated[bool, typer.Option(help="Run what is missing first.")] = True,
+) -> None:
+    """Put the paper's tables and figures beside ours and judge each ordering it claims.
+
+    What the store lacks is run first. Stop at any time; the same command
+    continues. A claim holds if the paired difference over common seeds points
+    its way with p < 5 % after Holm's correction.
+    """
+    wanted = _wanted(exhibits, benchmark or list(CAPACITY))
+    num_failed = 0
+    if run:
+        usual = PAPER_SEEDS if seeds is None else seeds
+        num_failed = _run_missing(wanted, seeds=usual, store=store, workers=workers)
+    records = _within(read_store(store), seeds)
+    comparisons = [compare(exhibit, records) for exhibit in wanted]
+    if output is not None and output.suffix.lower() in _PICTURES:
+        _draw(comparisons, output)
+    elif output is not None:
+        if not output.parent.is_dir():
+            raise RecollectError(
+                f"`{output.parent}` is not a folder; create it, or write elsewhere."
+            )
+        output.write_text(_as_text(comparisons, shape), encoding="utf-8")
+        print(f"wrote {output}")
+    elif shape is Format.TERMINAL:
+        console = Console()
+        # Piped into a file or another command, a row stays a row.
+        _show(comparisons, console if console.is_terminal else Console(width=140))
+    else:
+        print(_as_text(comparisons, shape), end="")
+    if num_failed:
+        print(
+            f"{num_failed} runs failed and are not in the table; `recollect report {store}` shows "
+            "why.",
+            file=sys.stderr,
+        )
+        raise typer.Exit(1)
+
+
+def _wanted(names: list[str], benchmarks: list[str]) -> list[Exhibit]:
+    unknown = [name for name in benchmarks if name not in CAPACITY]
+    if unknown:
+        known = ", ".join(CAPACITY)
+        raise typer.BadParameter(f"`--benchmark` is {unknown[0]!r}; the paper has {known}.")
+    try:
+        chosen = [exhibit_named(name) for name in (EXHIBITS if "all" in names else names)]
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    parts = [limited(exhibit, benchmarks) for exhibit in dict.fromkeys(chosen)]
+    if not any(part.cells for part in parts):
+        raise typer.BadParameter(f"nothing of {', '.join(names)} is about {benchmarks[0]}.")
+    return [part for part in parts if part.cells]
+
+
+def _within(records: list[Record], seeds: int | None) -> list[Record]:
+    return [record for record in records if seeds is None or 0 <= record.seed < seeds]
+
+
+def _run_missing(wanted: list[Exhibit], *, seeds: int, store: Path, workers: int | None) -> int:
+    """Make the runs that the store lacks; return how many failed."""
+    try:
+        runner = importlib.import_module("recollect.experiments.runner")
+    except ModuleNotFoundError as error:
+        raise RecollectError(
+            "this recollect has no runner (`recollect.experiments.runner`); print what is in the "
+            "store with `--no-run`."
+        ) from error
+    cells = list(dict.fromkeys(cell for exhibit in wanted for cell in wanted_cells(exhibit)))
+    outcome = runner.run_cells(cells, seeds=range(seeds), store=store, workers=workers)
+    return len(outcome.failed)
+
+
+def _as_text(comparisons: list[Comparison], shape: Format) -> str:
+    if shape is Format.CSV:
+        return as_csv(comparisons)
+    if shape is Format.LATEX:
+        return "\n".join(as_latex(comparison) for comparison in comparisons)
+    if shape is Format.MARKDOWN:
+        return "\n".join(as_markdown(comparison) for comparison in comparisons)
+    console = Console(width=140, no_color=True)
+    with console.capture() as captured:
+        _show(comparisons, console)
+    return captured.get()
+
+
+def _show(comparisons: list[Comparison], console: Console) -> None:
+    for comparison in comparisons:
+        console.print(as_terminal(comparison), highlight=False)
+    if len(comparisons) > 1:
+        console.print(tally(comparisons), highlight=False)
+
+
+def _draw(comparisons: list[Comparison], output: Path) -> None:
+    # matplotlib takes its time to import; only a picture needs it.
+    from recollect.reports.figures import draw_comparison
+
+    if len(comparisons) != 1:
+        raise typer.BadParameter("a picture shows one table or figure; name one.")
+    draw_comparison(comparisons[0], output)
+    print(f"wrote {output}")

@@ -1,0 +1,21 @@
+"""`recollect report`: one page about a store."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recollect.reports.html import write_report
+from recollect.reports.reading import read_store
+
+
+def report(
+    store: Annotated[Path, typer.Argument(help="The folder of records.", metavar="STORE")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path(
+        "report.html"
+    ),
+) -> None:
+    """Write one page with everything a store holds. It needs no network and opens anywhere."""
+    records = read_store(store)
+    write_report(records, output)
+    print(f"wrote {output} ({output.stat().st_size / 1e6:.1f} MB, {len(records)} runs)")

@@ -1,0 +1,230 @@
+"""One page with everything the records say: no network, no library, opens anywhere."""
+
+import os
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from recollect.errors import RecollectError
+from recollect.experiments.record import Record
+from recollect.reports.cells import (
+    CellRuns,
+    by_benchmark,
+    failed_runs,
+    final_accuracy,
+    flat_spec,
+    group_cells,
+)
+from recollect.reports.colours import method_colours
+from recollect.reports.names import benchmark_title, method_title
+from recollect.reports.numbers import percent
+from recollect.reports.page.bar_charts import bar_charts
+from recollect.reports.page.comparison import (
+    comparison,
+    count_seeds,
+    default_reference,
+    difference_sentence,
+    differences_to,
+)
+from recollect.reports.page.memory import memory_section
+from recollect.reports.page.origins import provenance
+from recollect.reports.page.over_time import curves, matrices
+from recollect.reports.page.parts import escape, folded
+from recollect.reports.page.plots import slug
+from recollect.reports.page.speed import speed
+
+
+def write_report(records: Iterable[Record], path: str | os.PathLike[str]) -> Path:
+    """Write one self-contained HTML page about `records`.
+
+    Args:
+        records: Of any benchmarks, methods and seeds. Failed runs are listed, not averaged.
+        path: The file to write; it is replaced whole or not at all.
+
+    Returns:
+        The path.
+
+    Raises:
+        RecollectError: There is no record, or the folder of `path` does not exist.
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise RecollectError(f"`{path.parent}` is not a folder; create it, or write elsewhere.")
+    page = report_page(list(records))
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(page, encoding="utf-8")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return path
+
+
+def report_page(records: Sequence[Record]) -> str:
+    """Return the page as text. The same records give the same page."""
+    if not records:
+        raise RecollectError("there are 0 records to report; run something first.")
+    cells = group_cells(records)
+    failed = failed_runs(records)
+    groups = by_benchmark(cells)
+    sections = "".join(_benchmark_section(name, group) for name, group in groups.items())
+    assets = files("recollect.reports.page")
+    style = assets.joinpath("page.css").read_text("utf-8") + _colour_rules(cells)
+    script = assets.joinpath("page.js").read_text("utf-8")
+    title = "recollect: " + ", ".join(benchmark_title(name) for name in groups)
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        # Without an icon of its own a browser would ask the server for one.
+        f'<link rel="icon" href="data:,"><title>{escape(title)}</title>'
+        f"<style>{style}</style></head>"
+        '<body><a class="skip" href="#main">Skip to the results</a>'
+        f'{_header(records, cells, failed)}{_toolbar(cells)}<main id="main">'
+        f"{_failures(failed)}{sections}{provenance(cells)}</main>"
+        '<div id="tip" role="status" aria-live="polite" hidden></div>'
+        f"<script>{script}</script></body></html>\n"
+    )
+
+
+def _header(records: Sequence[Record], cells: Sequence[CellRuns], failed: Sequence[Record]) -> str:
+    num_runs = sum(len(cell.records) for cell in cells)
+    known = [record for cell in cells for record in cell.records] or list(records)
+    versions = sorted({f"recollect {record.versions.get('recollect', '?')}" for record in known})
+    commits = sorted({_short_commit(record.commit) for record in known if record.commit})
+    facts = [f"{num_runs} runs", f"seeds {_ranges({record.seed for record in known})}"]
+    if failed:
+        facts.append(f"{len(failed)} failed")
+    facts += [*versions, "commit " + ", ".join(commits) if commits else "no commit recorded"]
+    facts.append(f"last started {max(record.started_at for record in known) or 'unknown'}")
+    findings = "".join(
+        f"<li><b>{escape(benchmark_title(name))}.</b> {_finding(group)}</li>"
+        for name, group in by_benchmark(cells).items()
+    )
+    return (
+        '<header><p class="brand">recollect</p><h1>What was learnt, and what was kept</h1>'
+        f'<p class="facts">{" · ".join(escape(fact) for fact in facts)}</p>'
+        f'<ul class="findings">{findings}</ul></header>'
+    )
+
+
+def _finding(cells: Sequence[CellRuns]) -> str:
+    """Say in one sentence what the accuracies say, with how sure that is."""
+    reference = default_reference(cells)
+    highest = max(cells, key=lambda cell: cell.summary(final_accuracy).mean)
+    mean = highest.summary(final_accuracy)
+    spread = "" if mean.half_width is None else f" ± {percent(mean.half_width)}"
+    begin = (
+        f"Highest mean accuracy: {escape(highest.label)}, {percent(mean.mean)}{spread} % "
+        f"({count_seeds(mean.n)})."
+    )
+    if highest is reference:
+        return begin + _runner_up(cells, reference)
+    difference = differences_to(cells, reference, final_accuracy)[cells.index(highest)]
+    return f"{begin} Against {escape(reference.label)}: {difference_sentence(difference)}"
+
+
+def _runner_up(cells: Sequence[CellRuns], reference: CellRuns) -> str:
+    others = [cell for cell in cells if cell is not reference]
+    if not others:
+        return ""
+    second = max(others, key=lambda cell: cell.summary(final_accuracy).mean)
+    difference = differences_to(cells, reference, final_accuracy)[cells.index(second)]
+    return f" {escape(second.label)} against it: {difference_sentence(difference)}"
+
+
+def _toolbar(cells: Sequence[CellRuns]) -> str:
+    benchmarks = "".join(
+        f'<button type="button" aria-pressed="true" data-toggle-benchmark="{escape(name)}">'
+        f"{escape(benchmark_title(name))}</button>"
+        for name in by_benchmark(cells)
+    )
+    methods = "".join(
+        f'<button type="button" aria-pressed="true" data-toggle-method="{escape(method)}" '
+        f'class="m-{slug(method)}"><span class="swatch"></span>{escape(method_title(method))}'
+        "</button>"
+        for method in dict.fromkeys(cell.method for cell in cells)
+    )
+    return (
+        '<nav class="toolbar" aria-label="Filter">'
+        f'<div role="group" aria-label="Benchmarks">{benchmarks}</div>'
+        f'<div role="group" aria-label="Methods">{methods}</div>'
+        '<button type="button" id="show-all">Show all</button></nav>'
+    )
+
+
+def _failures(failed: Sequence[Record]) -> str:
+    if not failed:
+        return ""
+    items = "".join(
+        folded(
+            f"{record.benchmark} {record.method}, seed {record.seed}",
+            f"<pre>{escape(record.error or 'no traceback was kept')}</pre>"
+            f"<pre>{escape(record.command)}</pre>",
+        )
+        for record in failed
+    )
+    return (
+        f'<section class="failed"><h2>{len(failed)} failed</h2><p>Left out of every number below.'
+        f"</p>{items}</section>"
+    )
+
+
+def _benchmark_section(name: str, cells: Sequence[CellRuns]) -> str:
+    title = benchmark_title(name)
+    parts = [
+        comparison(name, cells),
+        bar_charts(cells),
+        curves(cells),
+        matrices(cells),
+        memory_section(cells),
+        speed(cells),
+    ]
+    shown = escape(name) if title != name else ""
+    return (
+        f'<section data-benchmark="{escape(name)}" id="{slug(name)}"><h2>{escape(title)} '
+        f"<small>{shown}</small></h2>{_cautions(cells)}{''.join(parts)}</section>"
+    )
+
+
+def _cautions(cells: Sequence[CellRuns]) -> str:
+    """Say what would make the numbers of a benchmark mean something else."""
+    said = []
+    if any(flat_spec(cell.records[0]).get("evaluation.on") == '"validation"' for cell in cells):
+        said.append("Some of these numbers were read on validation examples, not on test examples.")
+    mixed = [cell.label for cell in cells if len({record.commit for record in cell.records}) > 1]
+    if mixed:
+        said.append(f"Runs of several commits are averaged in {', '.join(mixed)}.")
+    return "".join(f'<p class="caution">{escape(caution)}</p>' for caution in said)
+
+
+def _ranges(numbers: set[int]) -> str:
+    """Write seeds in short.
+
+    Example:
+        >>> _ranges({0, 1, 2, 5})
+        '0-2, 5'
+    """
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(f"{p[0]}-{p[-1]}" if len(p) > 1 else str(p[0]) for p in parts)
+
+
+def _short_commit(commit: str) -> str:
+    """Shorten a commit; the mark of local changes stays.
+
+    Example:
+        >>> _short_commit("451fb7cef5e94605d8de+"), _short_commit("451fb7c")
+        ('451fb7cef5e9+', '451fb7c')
+    """
+    return commit.rstrip("+")[:12] + ("+" if commit.endswith("+") else "")
+
+
+def _colour_rules(cells: Sequence[CellRuns]) -> str:
+    colours = method_colours(cell.method for cell in cells)
+    light = "".join(f".m-{slug(m)}{{--c:{c.light}}}" for m, c in colours.items())
+    dark = "".join(f".m-{slug(m)}{{--c:{c.dark}}}" for m, c in colours.items())
+    return f"{light}@media screen and (prefers-color-scheme:dark){{{dark}}}"

@@ -1,0 +1,65 @@
+"""What people call things, and in which order: one literal table each."""
+
+from collections.abc import Mapping
+from typing import Final
+
+_METHODS: Final[Mapping[str, str]] = {
+    "van": "VAN",
+    "er": "ER",
+    "er-p": "ER-P",
+    "er-c": "ER-C",
+    "er-pc": "ER-PC",
+    "er-mir": "ER-MIR",
+    "er-p-mir": "ER-P-MIR",
+    "er-pc-mir": "ER-PC-MIR",
+    "gss": "GSS",
+    "a-gem": "A-GEM",
+    "er-cb": "ER-CB",
+}
+_BENCHMARKS: Final[Mapping[str, str]] = {
+    "mnist-split": "MNIST-S",
+    "mnist-permuted": "MNIST-P",
+    "cifar10-split": "CIFAR10-S",
+    "mini-imagenet-split": "MINI-S",
+}
+# The paper's tables read ER, then what is added to it; figures read from VAN to the best.
+_METHOD_ORDER: Final = (
+    "van",
+    "er",
+    "er-p",
+    "er-c",
+    "er-pc",
+    "gss",
+    "a-gem",
+    "er-cb",
+    "er-mir",
+    "er-p-mir",
+    "er-pc-mir",
+)
+
+
+def method_title(method: str) -> str:
+    """Return a method's name as the paper writes it.
+
+    Example:
+        >>> method_title("er-pc-mir"), method_title("my-own")
+        ('ER-PC-MIR', 'my-own')
+    """
+    return _METHODS.get(method, method)
+
+
+def benchmark_title(benchmark: str) -> str:
+    """Return a benchmark's name as the paper writes it, or as it is."""
+    return _BENCHMARKS.get(benchmark, benchmark)
+
+
+def method_order(method: str) -> tuple[int, str]:
+    """Return a key that sorts methods as the paper lists them, others behind."""
+    known = _METHOD_ORDER.index(method) if method in _METHOD_ORDER else len(_METHOD_ORDER)
+    return known, method
+
+
+def benchmark_order(benchmark: str) -> tuple[int, str]:
+    """Return a key that sorts benchmarks as the paper lists them, others behind."""
+    known = list(_BENCHMARKS)
+    return known.index(benchmark) if benchmark in known else len(known), benchmark

@@ -1,0 +1,156 @@
+"""Pieces of the page: tables, rows of bars, foldings. Text goes in, escaped HTML comes out."""
+
+import html
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from recollect.reports.cells import CellRuns
+from recollect.reports.colours import dashes_of
+from recollect.reports.page.plots import slug
+from recollect.reports.statistics import Summary
+
+Row = Sequence[str]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One horizontal bar.
+
+    Attributes:
+        label: What it belongs to.
+        method: Whose colour it has, and whose switch hides it.
+        value: Its length, in the unit of the scale.
+        low: Lower end of the interval, None for one seed.
+        high: Its upper end.
+        dots: The single runs.
+        shown: Its number, as text.
+        told: What a pointer is told.
+    """
+
+    label: str
+    method: str
+    value: float
+    low: float | None
+    high: float | None
+    dots: tuple[float, ...]
+    shown: str
+    told: str
+
+
+def escape(text: object) -> str:
+    """Return text that is safe between tags and in attributes."""
+    return html.escape(str(text))
+
+
+def owned(method: str) -> str:
+    """Return the attributes that give an element a method's colour and switch."""
+    return f'data-method="{escape(method)}" class="m-{slug(method)}"'
+
+
+def table(
+    heading: Row,
+    rows: Iterable[tuple[str, Row]],
+    *,
+    caption: str,
+    css: str = "",
+    is_caption_hidden: bool = False,
+) -> str:
+    """Return a table whose first column heads its rows.
+
+    Args:
+        heading: HTML of the column headings.
+        rows: Attributes of the row (see `owned`) and the HTML of its entries.
+        caption: What the table shows.
+        css: Further class names.
+        is_caption_hidden: Whether only a screen reader is told the caption.
+    """
+    hidden = ' class="unseen"' if is_caption_hidden else ""
+    head = "".join(f'<th scope="col">{entry}</th>' for entry in heading)
+    body = "".join(
+        f'<tr {attributes}><th scope="row">{entries[0]}</th>'
+        + "".join(f"<td>{entry}</td>" for entry in entries[1:])
+        + "</tr>"
+        for attributes, entries in rows
+    )
+    # A wide table scrolls inside its own frame, which must then be reachable by keyboard.
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
+        f'<table class="{css}"><caption{hidden}>{escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def folded(summary: str, content: str, *, css: str = "") -> str:
+    """Return content that opens on demand."""
+    return f'<details class="{css}"><summary>{escape(summary)}</summary>{content}</details>'
+
+
+def figure(title: str, chart: str, numbers: str = "", *, note: str = "", owner: str = "") -> str:
+    """Return a chart with its title, and the table behind it."""
+    said = f'<p class="note">{note}</p>' if note else ""
+    behind = folded("Numbers", numbers, css="numbers") if numbers else ""
+    who = owner or 'class="chart"'
+    return f"<figure {who}><figcaption>{escape(title)}</figcaption>{said}{chart}{behind}</figure>"
+
+
+def bars(rows: Sequence[Bar], *, low: float, high: float, ticks: Sequence[float], unit: str) -> str:
+    """Return horizontal bars from 0 with intervals and single runs, on a common scale.
+
+    They are a list with its numbers written out, so nothing is lost without eyes for the bars.
+    """
+    marks = "".join(
+        f'<i style="left:{_place(tick, low, high):.2f}%"><b>{tick:g}</b></i>' for tick in ticks
+    )
+    items = "".join(_bar(bar, low, high) for bar in rows)
+    return (
+        f'<div class="bars" data-low="{low:.6g}" data-high="{high:.6g}"><ul>{items}</ul>'
+        f'<div class="scale" aria-hidden="true"><span></span><div>{marks}</div>'
+        f"<span>{escape(unit)}</span></div></div>"
+    )
+
+
+def _bar(bar: Bar, low: float, high: float) -> str:
+    zero, end = _place(0.0, low, high), _place(bar.value, low, high)
+    left, width = min(zero, end), abs(end - zero)
+    interval = ""
+    if bar.low is not None and bar.high is not None:
+        start, stop = _place(bar.low, low, high), _place(bar.high, low, high)
+        interval = f'<s style="left:{start:.2f}%;width:{stop - start:.2f}%"></s>'
+    dots = "".join(f'<u style="left:{_place(dot, low, high):.2f}%"></u>' for dot in bar.dots)
+    return (
+        f'<li {owned(bar.method)} data-tip="{escape(bar.told)}"><span>{escape(bar.label)}</span>'
+        f'<div aria-hidden="true"><em style="left:{left:.2f}%;width:{width:.2f}%"></em>'
+        f"{dots}{interval}</div><span>{escape(bar.shown)}</span></li>"
+    )
+
+
+def _place(value: float, low: float, high: float) -> float:
+    return 100.0 * min(max((value - low) / (high - low), 0.0), 1.0)
+
+
+def interval_bounds(summaries: Iterable[Summary]) -> tuple[float, float]:
+    """Return the lowest and highest end of intervals and means."""
+    ends = [
+        end
+        for summary in summaries
+        for end in (summary.mean, summary.low, summary.high)
+        if end is not None
+    ]
+    return min(ends), max(ends)
+
+
+def legend(cells: Sequence[CellRuns]) -> str:
+    """Return which colour and stroke is which, for paper and for those who hide the filter."""
+    dashes = dashes_of(cells)
+    items = "".join(
+        f'<li {owned(cell.method)}><svg viewBox="0 0 28 8" aria-hidden="true"><line class="stroke" '
+        f'x1="1" x2="27" y1="4" y2="4" stroke-dasharray="{dashes[cell.name]}"/></svg>'
+        f"{escape(cell.label)}</li>"
+        for cell in cells
+    )
+    return f'<ul class="legend">{items}</ul>'
+
+
+def swatch() -> str:
+    """Return a square in the colour of what it stands in."""
+    return '<span class="swatch"></span>'

@@ -1,0 +1,27 @@
+"""Records from a store, or a clear word why there are none."""
+
+import importlib
+from pathlib import Path
+
+from recollect.errors import RecollectError
+from recollect.experiments.record import Record
+
+
+def read_store(path: Path) -> list[Record]:
+    """Read every record of a store.
+
+    Raises:
+        RecollectError: There is no store, or it is empty.
+    """
+    if not path.exists():
+        raise RecollectError(
+            f"`{path}` does not exist; run something first (`recollect run --out {path}`), or give "
+            "the folder that an earlier run wrote to."
+        )
+    store = importlib.import_module("recollect.experiments.store")
+    records: list[Record] = list(store.read_records(path))
+    if not records:
+        raise RecollectError(
+            f"`{path}` holds no records; run something first (`recollect run --out {path}`)."
+        )
+    return records

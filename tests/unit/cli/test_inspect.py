@@ -1,0 +1,61 @@
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from typer.testing import CliRunner
+
+import recollect
+from recollect.cli import app
+from recollect.errors import RecollectError
+from recollect.models import mlp, seeded
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A learner that scores its memory, after 600 examples of Split MNIST."""
+    bench = recollect.benchmark("mnist-split", seed=0)
+    model = bench.model()
+    sgd = torch.optim.SGD(model.parameters(), lr=0.05)
+    learner = recollect.method("er-c", model, sgd, capacity=100, transform=bench.transform)
+    for _, (inputs, labels) in zip(range(60), bench.stream, strict=False):
+        learner.observe(inputs, labels)
+    path = tmp_path_factory.mktemp("saved") / "learner.ckpt"
+    learner.save(path)
+    return path
+
+
+def test_counts_and_distributions_are_printed(checkpoint: Path) -> None:
+    ended = CliRunner().invoke(app, ["inspect", str(checkpoint)])
+    assert ended.exit_code == 0, ended.output
+    assert "100 of 100 slots filled after 60 batches, 600 examples" in ended.output
+    assert "ConfidenceReservoir(" in ended.output
+    for title in ("Slots by class", "Age, in updates", "Times replayed", "Score"):
+        assert title in ended.output
+
+
+def test_extreme_images_are_drawn(checkpoint: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "memory.png"
+    ended = CliRunner().invoke(app, ["inspect", str(checkpoint), "-o", str(picture)])
+    assert ended.exit_code == 0, ended.output
+    with Image.open(picture) as drawn:
+        assert drawn.size[0] > 16 * 56
+
+
+def test_inputs_that_are_no_images_are_not_drawn(tmp_path: Path) -> None:
+    model = seeded(lambda: mlp(4, 2), 0)
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    learner = recollect.method("er", model, sgd, capacity=20)
+    learner.observe(torch.zeros(3, 4), torch.tensor([0, 1, 0]))
+    learner.save(tmp_path / "flat.ckpt")
+    command = ["inspect", str(tmp_path / "flat.ckpt"), "-o", str(tmp_path / "x.png")]
+    with pytest.raises(RecollectError, match=r"\(\(4,\)\) do not look like images"):
+        CliRunner().invoke(app, command, catch_exceptions=False)
+    shown = CliRunner().invoke(app, command[:2])
+    assert "This storage policy keeps no scores." in shown.output
+
+
+def test_a_file_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(RecollectError, match="not a checkpoint"):
+        CliRunner().invoke(app, ["inspect", str(tmp_path / "notes.txt")], catch_exceptions=False)

@@ -1,0 +1,148 @@
+import csv
+import io
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+from tests.unit.reports.runs import read_runs
+from typer.testing import CliRunner, Result
+
+from recollect.cli import app, paper
+from recollect.errors import RecollectError
+from recollect.reports.paper import WantedCell
+
+Recollect = Callable[..., Result]
+
+
+@pytest.fixture
+def recollect(monkeypatch: pytest.MonkeyPatch) -> Recollect:
+    monkeypatch.setattr(paper, "read_store", lambda _path: read_runs())
+    return lambda *words: CliRunner().invoke(app, ["paper", *words, "--no-run"])
+
+
+def test_a_table_is_printed_with_both_sides(recollect: Recollect) -> None:
+    ended = recollect("table1")
+    assert ended.exit_code == 0, ended.output
+    assert "79.8 ± 3.2" in ended.output
+    assert "(n=6)" in ended.output
+    assert "does not hold" in ended.output
+    assert "no data for" in ended.output
+
+
+def test_all_prints_every_table_and_figure(recollect: Recollect) -> None:
+    ended = recollect("all", "--format", "markdown")
+    assert ended.exit_code == 0, ended.output
+    for title in ("Table 1.", "Table 4.", "Figure 1.", "Figure 4."):
+        assert f"### {title}" in ended.output
+
+
+def test_several_tables_end_in_a_tally(recollect: Recollect) -> None:
+    last = recollect("table1", "table2").output.strip().splitlines()[-1]
+    # 23 claims about accuracy, 21 about forgetting; those under BatchNorm are judged twice.
+    assert last.startswith("64 claims: ")
+    assert last.endswith("52 have no data.")
+
+
+def test_fewer_seeds_can_be_asked_for(recollect: Recollect) -> None:
+    rows = list(
+        csv.DictReader(io.StringIO(recollect("table1", "--seeds", "2", "--format", "csv").output))
+    )
+    assert {row["n"] for row in rows} == {"0", "2"}
+
+
+def test_a_text_or_a_picture_is_written(recollect: Recollect, tmp_path: Path) -> None:
+    for name, shape in (("t.md", "markdown"), ("t.tex", "latex"), ("t.txt", "terminal")):
+        ended = recollect("table2", "--format", shape, "-o", str(tmp_path / name))
+        assert ended.exit_code == 0, ended.output
+        assert "19.2" in (tmp_path / name).read_text()
+    assert "\x1b" not in (tmp_path / "t.txt").read_text()
+    ended = recollect("figure1", "-o", str(tmp_path / "f.png"))
+    assert ended.exit_code == 0, ended.output
+    assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_folder_that_is_not_there_is_said(recollect: Recollect, tmp_path: Path) -> None:
+    ended = recollect("table1", "-o", str(tmp_path / "nowhere" / "table.md"))
+    assert isinstance(ended.exception, RecollectError)
+    assert "is not a folder; create it" in str(ended.exception)
+
+
+def test_one_picture_shows_one_exhibit(recollect: Recollect, tmp_path: Path) -> None:
+    ended = recollect("table1", "table2", "-o", str(tmp_path / "f.png"))
+    assert ended.exit_code == 2
+    assert "name one" in ended.output
+
+
+def test_an_unknown_table_is_refused(recollect: Recollect) -> None:
+    ended = recollect("table9")
+    assert ended.exit_code == 2
+    assert "table1" in ended.output
+
+
+def test_what_is_missing_is_run_first_and_failures_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[str, str, int, str]] = []
+
+    def run_cells(cells: Iterable[WantedCell], **options: object) -> SimpleNamespace:
+        asked.extend((c.benchmark, c.method, c.capacity, c.passes) for c in cells)
+        assert options == {"seeds": range(2), "store": Path("there"), "workers": None}
+        return SimpleNamespace(failed=("one",))
+
+    runner = ModuleType("recollect.experiments.runner")
+    vars(runner)["run_cells"] = run_cells
+    monkeypatch.setitem(sys.modules, runner.__name__, runner)
+    monkeypatch.setattr(paper, "read_store", lambda _path: read_runs())
+    words = ["paper", "figure1", "--seeds", "2", "--store", "there"]
+    ended = CliRunner().invoke(app, words)
+    assert asked == [
+        ("mnist-split", "van", 0, "joint"),
+        ("mnist-split", "er", 500, "joint"),
+        ("mnist-split", "er-mir", 500, "joint"),
+        ("mnist-split", "gss", 500, "joint"),
+        ("mnist-split", "er-pc-mir", 500, "joint"),
+    ]
+    assert ended.exit_code == 1
+    assert "1 runs failed and are not in the table; `recollect report there`" in ended.output
+
+
+def test_a_table_can_be_limited_to_a_benchmark(recollect: Recollect) -> None:
+    ended = recollect("table1", "table3", "figure4", "--benchmark", "mnist-split")
+    assert ended.exit_code == 0, ended.output
+    assert "MNIST-S" in ended.output
+    assert "CIFAR10-S" not in ended.output
+    assert "Table 3" not in ended.output
+    for wrong, said in (("mnist", "the paper has mnist-split"), ("mini-imagenet-split", "nothing")):
+        ended = recollect("table3", "--benchmark", wrong)
+        assert ended.exit_code == 2
+        assert said in ended.output
+
+
+@pytest.mark.slow
+def test_a_table_from_nothing_to_the_page_and_again_for_free(tmp_path: Path) -> None:
+    pytest.importorskip("recollect.experiments.runner", reason="the runner is not merged yet")
+    start = [sys.executable, "-W", "error", "-c", "from recollect.cli import main; main()"]
+    store = tmp_path / "store"
+
+    def recollect(*words: str) -> str:
+        done = subprocess.run([*start, *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    table = ["paper", "table1", "--benchmark", "mnist-split", "--seeds", "1", "--format", "csv"]
+    first = recollect(*table, "--store", str(store))
+    rows = list(csv.DictReader(io.StringIO(first)))
+    cells = [row for row in rows if row["kind"] == "cell"]
+    assert [row["method"] for row in cells] == ["er", "er-p", "er-c", "er-pc"]
+    assert all(row["n"] == "1" and row["spec_hash"] for row in cells)
+    began = time.monotonic()
+    assert recollect(*table, "--store", str(store)) == first
+    assert recollect(*table, "--store", str(store), "--no-run") == first
+    assert time.monotonic() - began < 60
+    recollect("report", str(store), "-o", str(tmp_path / "report.html"))
+    page = (tmp_path / "report.html").read_text()
+    assert all(row["spec_hash"] in page for row in cells)

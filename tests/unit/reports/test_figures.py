@@ -1,0 +1,53 @@
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from recollect.errors import RecollectError
+from recollect.experiments.record import Record
+from recollect.reports.figures import KINDS, draw_comparison, write_figure
+from recollect.reports.paper import compare, exhibit_named
+
+
+@pytest.fixture
+def few(runs: list[Record]) -> list[Record]:
+    return [r for r in runs if r.seed < 2 and r.method in ("van", "er", "er-mir")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_drawn(few: list[Record], kind: str, tmp_path: Path) -> None:
+    with Image.open(write_figure(few, kind, tmp_path / "figure.png")) as picture:
+        assert min(picture.size) > 200
+        assert len(picture.convert("RGB").getcolors(1 << 20) or ()) > 20
+
+
+@pytest.mark.parametrize(("ending", "start"), [("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_vector_formats_are_the_same_file_every_time(
+    few: list[Record], ending: str, start: bytes, tmp_path: Path
+) -> None:
+    first = write_figure(few, "bars", tmp_path / f"a.{ending}").read_bytes()
+    second = write_figure(few, "bars", tmp_path / f"b.{ending}").read_bytes()
+    assert first.startswith(start)
+    assert first == second
+
+
+def test_the_papers_figure_is_drawn_with_both_sides(few: list[Record], tmp_path: Path) -> None:
+    path = draw_comparison(compare(exhibit_named("figure1"), few), tmp_path / "figure1.svg")
+    text = path.read_text()
+    assert "ER (n=2)" in text
+    assert "GSS (n=0)" in text
+    assert "n = 10" in text
+
+
+def test_what_cannot_be_drawn_is_said(few: list[Record], tmp_path: Path) -> None:
+    with pytest.raises(RecollectError, match=r"ends in '\.gif'; end it in \.png, \.svg, \.pdf"):
+        write_figure(few, "bars", tmp_path / "figure.gif")
+    with pytest.raises(RecollectError, match="`kind` is 'pie'; choose one of bars"):
+        write_figure(few, "pie", tmp_path / "figure.png")
+    with pytest.raises(RecollectError, match="0 finished runs"):
+        write_figure([], "bars", tmp_path / "figure.png")
+    van = [record for record in few if record.method == "van"]
+    with pytest.raises(RecollectError, match="no run has a memory"):
+        write_figure(van, "memory", tmp_path / "figure.png")
+    with pytest.raises(RecollectError, match="is not a folder"):
+        write_figure(few, "bars", tmp_path / "nowhere" / "figure.png")

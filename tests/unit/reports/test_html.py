@@ -1,0 +1,197 @@
+import dataclasses
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from recollect.errors import RecollectError
+from recollect.experiments.record import Record
+from recollect.reports.cells import final_accuracy, group_cells
+from recollect.reports.html import report_page, write_report
+from recollect.reports.numbers import percent
+from recollect.reports.statistics import summarise
+
+
+class Reader(HTMLParser):
+    """Checks nesting and collects what is asked of a page."""
+
+    VOID = ("meta", "link")
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] not in ("style", "script"):
+            self.text.append(data)
+
+
+def changed(record: Record, **changes: object) -> Record:
+    return dataclasses.replace(record, **changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def page(runs: list[Record]) -> str:
+    return report_page(runs)
+
+
+def test_every_tag_is_closed_in_order(page: str) -> None:
+    assert Reader(page).open == []
+
+
+def test_nothing_is_asked_of_a_network(page: str) -> None:
+    read = Reader(page)
+    addresses = [
+        value
+        for _, attributes in read.attributes
+        for name, value in attributes.items()
+        if name in ("src", "href", "action", "srcset", "poster") and value
+    ]
+    assert all(address.startswith(("#", "data:")) for address in addresses)
+    outside = [a for a in re.findall(r"https?://[^\s\"']+", page) if "w3.org" not in a]
+    assert outside == []
+    assert "@import" not in page
+    assert "url(" not in page
+
+
+def test_a_page_stays_small(page: str) -> None:
+    assert len(page) < 1_000_000
+
+
+def test_the_same_records_give_the_same_page(runs: list[Record], page: str) -> None:
+    assert report_page(list(reversed(runs))) == page
+
+
+def test_means_and_intervals_are_those_of_the_statistics(runs: list[Record], page: str) -> None:
+    own = [r for r in runs if (r.benchmark, r.method) == ("mnist-split", "er-mir")]
+    summary = summarise([final_accuracy(record) for record in own])
+    assert summary.half_width is not None
+    assert f"{percent(summary.mean)} ± {percent(summary.half_width)} " in page
+
+
+def test_every_run_has_its_spec_its_command_and_its_versions(runs: list[Record], page: str) -> None:
+    for record in runs:
+        assert page.count(f'data-copy="{record.command}"') == 1
+    for cell in group_cells(runs):
+        assert f"<code>{cell.spec_hash}</code>" in page
+    assert f"torch {runs[0].versions['torch']}" in page
+    assert "&quot;lr&quot;: 0.05" in page
+
+
+def test_every_plot_says_what_it_is_and_carries_all_its_numbers(page: str) -> None:
+    plots = [a for tag, a in Reader(page).attributes if tag == "div" and "data-plot" in a]
+    assert len(plots) > 10
+    for plot in plots:
+        assert plot["role"] == "img"
+        assert plot["aria-label"]
+        content = json.loads(plot["data-plot"] or "")
+        assert all(len(series["shown"]) == len(content["x"]) for series in content["series"])
+
+
+def test_one_seed_is_said_to_have_no_interval(runs: list[Record]) -> None:
+    page = report_page([record for record in runs if record.seed == 0])
+    assert "one seed: no interval" in page
+    assert "nothing can be said from one" in page
+    assert Reader(page).open == []
+
+
+def test_a_single_method_is_compared_with_nobody(runs: list[Record]) -> None:
+    page = report_page([record for record in runs if record.method == "van"])
+    assert "Differences are against" not in page
+    assert "What the memory holds" not in page
+
+
+def test_methods_without_common_seeds_are_not_compared(runs: list[Record]) -> None:
+    split = [r for r in runs if r.benchmark == "mnist-split" and r.method in ("er", "er-p")]
+    apart = [r for r in split if (r.method == "er") == (r.seed < 3)]
+    page = report_page(apart)
+    assert "no common seed" in page
+    assert Reader(page).open == []
+
+
+def test_failed_runs_are_listed_and_left_out(runs: list[Record]) -> None:
+    failed = changed(runs[1], seed=77, status="failed", error="Boom <script>alert(1)</script>")
+    page = report_page([*runs, failed])
+    assert "1 failed" in page
+    assert "Boom &lt;script&gt;" in page
+    assert "<script>alert" not in page
+    own = [r for r in runs if (r.benchmark, r.method) == ("mnist-split", "er")]
+    assert f"{percent(summarise([final_accuracy(r) for r in own]).mean)} ±" in page
+
+
+def test_only_failed_runs_still_make_a_page(runs: list[Record]) -> None:
+    page = report_page([changed(runs[0], status="failed", error="Boom", correct=(), curve=())])
+    assert "Boom" in page
+    assert Reader(page).open == []
+
+
+def test_hostile_names_stay_text(runs: list[Record]) -> None:
+    evil = '"><img src=x onerror=alert(1)>'
+    own = changed(runs[1], method=evil, benchmark=evil, command=evil, spec=evil, commit=evil)
+    page = report_page([own])
+    assert "<img" not in page
+    assert Reader(page).open == []
+
+
+def test_runs_without_curves_or_memories_make_a_page(runs: list[Record]) -> None:
+    bare = [changed(record, curve=(), memory=()) for record in runs]
+    page = report_page(bare)
+    assert "Any-time accuracy</h3>" not in page
+    assert "no curve" in page
+    assert Reader(page).open == []
+
+
+def test_validation_numbers_and_mixed_commits_are_said(runs: list[Record]) -> None:
+    tuning = [changed(r, spec='{"evaluation":{"on":"validation"}}') for r in runs]
+    assert "read on validation examples" in report_page(tuning)
+    mixed = [changed(runs[1], commit="a"), changed(runs[9], commit="b")]
+    assert {r.method for r in mixed} == {"er"}
+    assert "Runs of several commits are averaged in ER" in report_page(mixed)
+
+
+def test_a_report_is_written_whole_or_not_at_all(runs: list[Record], tmp_path: Path) -> None:
+    path = write_report(runs[:2], tmp_path / "report.html")
+    assert path.read_text().startswith("<!doctype html>")
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+    with pytest.raises(RecollectError, match="is not a folder"):
+        write_report(runs, tmp_path / "nowhere" / "report.html")
+    with pytest.raises(RecollectError, match="0 records"):
+        write_report([], tmp_path / "report.html")
+    assert path.exists()
+
+
+def test_many_segments_and_classes_stay_readable(runs: list[Record]) -> None:
+    """A run as long as MINI-S: 20 segments, 100 classes; real counts, repeated."""
+    record = next(r for r in runs if r.method == "er" and r.benchmark == "mnist-split")
+    row = tuple(record.correct[-1][i % 5] for i in range(20))
+    long = changed(
+        record,
+        segment_names=tuple(f"s{i}" for i in range(20)),
+        correct=tuple(row[: i + 1] for i in range(20)),
+        total=tuple(record.total[i % 5] for i in range(20)),
+        memory=tuple(
+            dataclasses.replace(p, classes=tuple(range(100)), counts=(5,) * 100)
+            for p in record.memory
+        ),
+    )
+    page = report_page([long])
+    assert 'class="heat dense"' in page
+    assert "500 slots" in page
+    assert Reader(page).open == []

@@ -55,9 +55,7 @@ def _model(cell: Cell, built: Benchmark, seed: int) -> nn.Module:
         widths = (100, 100) if hidden is None else hidden
         return seeded(partial(mlp, math.prod(shape), built.num_classes, hidden=widths), seed)
     if name == "reduced-resnet18":
-        return seeded(
-            partial(reduced_resnet18, built.num_classes, image_size=shape[-1]), seed
-        )
+        return seeded(partial(reduced_resnet18, built.num_classes, image_size=shape[-1]), seed)
     return built.model()
 
 
@@ -66,6 +64,4 @@ def _optimizer(cell: Cell, model: nn.Module) -> torch.optim.Optimizer:
     if cell.optimizer["name"] == "adam":
         return torch.optim.Adam(model.parameters(), lr=lr, weight_decay=weight_decay)
     momentum = cell.optimizer["momentum"]
-    return torch.optim.SGD(
-        model.parameters(), lr=lr, momentum=momentum, weight_decay=weight_decay
-    )
+    return torch.optim.SGD(model.parameters(), lr=lr, momentum=momentum, weight_decay=weight_decay)

@@ -100,7 +100,7 @@ def cells(
 
 
 def _cell(spec: Spec, method: MethodTable, capacity: int, defaults: Defaults) -> Cell:
-    learner = {
+    learner: Settings = {
         "replay": spec.learner.replay or defaults.replay,
         "iterations": spec.learner.iterations or defaults.iterations,
         "passes": spec.learner.passes,

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 
 from recollect.errors import StoreError
 from recollect.experiments.record import SCHEMA_VERSION, CurvePoint, MemoryPoint, Record

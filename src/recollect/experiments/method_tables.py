@@ -28,7 +28,7 @@ _OWN: Final[Mapping[str, Any]] = {
     "passes": Literal["joint", "separate", "grouped"],
 }
 
-_OF_THE_LEARNER: Final = ("lr", "replay", "iterations", "passes")
+_OF_THE_LEARNER: Final[tuple[str, ...]] = ("lr", "replay", "iterations", "passes")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,9 @@ def read_method(
         return None, [("", "is no name for a method; use small letters, digits and hyphens.")]
     base = table.get("base", name)
     if not isinstance(base, str) or base not in METHODS:
-        return None, [(".base" if "base" in table else "", f"{base!r} is no method; {nearest(base, METHODS)}")]
+        return None, [
+            (".base" if "base" in table else "", f"{base!r} is no method; {nearest(base, METHODS)}")
+        ]
     kinds = _option_types(METHODS[base])
     known = {**_OWN, **kinds}
     problems = []
@@ -107,9 +109,11 @@ def _impossible(
     for key, value in options.items():
         if complaint := _complaint(base, {key: value}, around):
             problems.append((f".{key}", complaint))
-    for key in ("replay", "iterations"):
-        if key in own and not _is_count(own[key]):
-            problems.append((f".{key}", f"is {own[key]!r}; it should be a whole number from 1."))
+    problems += [
+        (f".{key}", f"is {own[key]!r}; it should be a whole number from 1.")
+        for key in ("replay", "iterations")
+        if key in own and not _is_count(own[key])
+    ]
     if "lr" in own and own["lr"] <= 0:
         problems.append((".lr", f"is {own['lr']!r}; it should be greater than 0."))
     if problems:
@@ -146,7 +150,7 @@ def _option_types(row: Method) -> dict[str, Any]:
     }
 
 
-def _defaults(row: Method) -> dict[str, Option]:
+def _defaults(row: Method) -> dict[str, Any]:
     return {option.name: option.default for _, option in _option_fields(row)}
 
 

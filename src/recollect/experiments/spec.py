@@ -170,7 +170,7 @@ def check_spec(raw: Mapping[str, Any], *, source: str, problems: Iterable[Proble
     found += _model_problems(raw)
     if found or file is None:
         raise ConfigError(source, found)
-    spec = Spec(
+    return Spec(
         benchmark=file.benchmark,
         protocol=file.protocol,
         memory=None if file.memory is None else tuple(dict.fromkeys(file.memory)),
@@ -183,7 +183,6 @@ def check_spec(raw: Mapping[str, Any], *, source: str, problems: Iterable[Proble
         evaluation=file.evaluation,
         methods=methods,
     )
-    return spec
 
 
 def apply_overrides(raw: dict[str, Any], overrides: Iterable[str]) -> list[Problem]:

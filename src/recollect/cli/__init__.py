@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from recollect.cli import data
+from recollect.cli import data, run
 from recollect.errors import RecollectError
 
 app = typer.Typer(
@@ -13,6 +13,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command("run")(run.run)
 app.add_typer(data.app, name="data")
 
 

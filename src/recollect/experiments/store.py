@@ -134,6 +134,11 @@ class Store:
                 path.unlink(missing_ok=True)
 
 
+def read_records(root: str | os.PathLike[str]) -> list[Record]:
+    """Return the records of a store: `Store(root).records()`."""
+    return Store(root).records()
+
+
 def write_whole(path: Path, content: bytes | pa.Buffer) -> None:
     """Write a file so that it is there whole or not at all, also after a power cut."""
     partial = path.with_name(f".{path.name}.partial")

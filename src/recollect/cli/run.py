@@ -37,7 +37,7 @@ def run(
     benchmark: Annotated[
         str | None,
         typer.Argument(
-            metavar="[BENCHMARK]",
+            metavar="BENCHMARK",
             show_default=False,
             help=f"Such as {MAIN_JOB}, which is the default and needs no download.",
         ),

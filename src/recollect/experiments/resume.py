@@ -60,16 +60,17 @@ def load_run(folder: Path, request: Request, *, learner: Learner, stream: Stream
         None if there is nothing to continue from: no checkpoint, a damaged one, or one made by
         other code, whose continuation nobody could vouch for. The run then starts anew.
     """
+    beginning = stream.state()
     try:
         content: dict[str, Any] = json.loads((folder / "run.json").read_bytes())
         expected = json.loads(json.dumps(_identity(request)))
         if {key: content.get(key) for key in expected} != expected:
             raise CheckpointError(f"`{folder}` was made by other code or for another run.")
-        # The stream first: if it is another, the learner stays untouched.
-        stream.restore(content["stream"])
-        learner.load(folder / content["learner"])
         tally = Tally.from_dict(content["tally"])
+        stream.restore(content["stream"])
+        learner.load(folder / content["learner"])  # last: it is changed only if all is well
     except (OSError, ValueError, KeyError, TypeError, CheckpointError, StreamError):
+        stream.restore(beginning)
         shutil.rmtree(folder, ignore_errors=True)
         return None
     tally.num_resumes += 1

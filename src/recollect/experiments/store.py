@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import final
+from uuid import uuid4
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -46,7 +47,7 @@ class Store:
         with store_explained(self.root):
             for part in ("records", "checkpoints", "claims"):
                 (self.root / part).mkdir(parents=True, exist_ok=True)
-            probe = self.root / f".probe.{os.getpid()}"
+            probe = self.root / f".probe.{uuid4().hex}"
             write_whole(probe, b"recollect")
             probe.unlink()
 

@@ -120,6 +120,13 @@ class _Hand:
         except BrokenPipeError:
             return
 
+    def close(self) -> None:
+        """Give back what the process took."""
+        self.dismiss()
+        self.errors.close()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
     def last_words(self) -> str:
         self.errors.seek(0)
         return self.errors.read().decode(errors="replace")[-2000:].strip()
@@ -149,12 +156,14 @@ class _Sweep:
         while self.pending or self.elsewhere or any(hand.request for hand in self.hands):
             if should_stop():
                 self._stop(on_tick)
+                self.selector.close()
                 return True
             self._ask_again()
             self._hand_out()
             self._listen()
             on_tick()
         self._stop(on_tick)
+        self.selector.close()
         return False
 
     def abandon(self) -> None:
@@ -168,6 +177,8 @@ class _Sweep:
             except (subprocess.TimeoutExpired, KeyboardInterrupt):
                 hand.process.kill()
                 hand.process.wait()
+            hand.close()
+        self.selector.close()
 
     def _stop(self, on_tick: Callable[[], None]) -> None:
         for hand in self.hands:
@@ -251,8 +262,7 @@ class _Sweep:
         code = hand.process.wait()
         self.hands.remove(hand)
         last_words = hand.last_words()
-        hand.errors.close()
-        hand.dismiss()
+        hand.close()
         request = hand.request
         if request is None or is_stopping:
             return

@@ -5,6 +5,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from recollect.benchmarks import Defaults
@@ -54,7 +55,7 @@ class Cell:
         """The cell as JSON, the same for the same settings however they were written."""
         return _canonical(dataclasses.asdict(self))
 
-    @property
+    @cached_property
     def spec_hash(self) -> str:
         """SHA-256 of the settings that decide the numbers."""
         settings = dataclasses.asdict(self)

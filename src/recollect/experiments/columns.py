@@ -1,6 +1,5 @@
 """Records as Parquet: one row a run, lists and structs instead of text."""
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -69,7 +68,10 @@ SCHEMA: Final = pa.schema(
 
 def to_table(record: Record) -> pa.Table:
     """Return a record as a table of one row."""
-    row = dataclasses.asdict(record)
+    # Not `asdict`, which would copy every point of every curve.
+    row = dict(vars(record))
+    for name in ("curve", "memory"):
+        row[name] = [vars(point) for point in row[name]]
     for name in ("versions", "machine"):
         row[name] = list(row[name].items())
     return pa.Table.from_pylist([row], schema=SCHEMA)

@@ -28,7 +28,9 @@ from recollect.learner import Learner
 from recollect.streams import Stream
 
 CHECKPOINT_SHARE: Final = 0.01
-_FIRST_GUESS: Final = 0.02  # seconds that a checkpoint is thought to take before one was made
+# Seconds that a checkpoint is thought to take before one was made: too many rather than too few, so
+# that a run of a few seconds makes none.
+_FIRST_GUESS: Final = 0.05
 _TOLD_EVERY: Final = 0.25  # seconds
 
 
@@ -125,6 +127,7 @@ class _Run:
     ) -> None:
         """Learn from the rest of the stream, looking, saving and telling on the way."""
         clock, stream, learner, tally = time.perf_counter, self._stream, self._learner, self._tally
+        moments = self._looker.moments
         next_told = self._start
         remaining = len(stream) - stream.batches_given
         for _ in range(remaining):
@@ -134,7 +137,8 @@ class _Run:
             report = learner.observe(inputs, labels)
             done = clock()
             tally.count_step(report, labels, seconds=done - given, learn_seconds=done - asked)
-            self._look()
+            if stream.batches_given in moments:
+                self._look()
             if done >= self._next_save:
                 self._save()
             if on_progress is not None and done >= next_told:

@@ -1,6 +1,6 @@
 """Look at a learner from outside: in full after each segment, at a few examples in between."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import replace
 from typing import Literal, final
 
@@ -33,6 +33,8 @@ class Looker:
         self._due = frozenset(
             {max(1, round(num_batches * k / points)) for k in range(1, points + 1)}
         )
+        #: Numbers of batches after which there is something to look at.
+        self.moments = self._due | frozenset(self._boundaries)
         each = max(1, cell.evaluation["examples"] // len(self._segments))
         chosen = [_few(part, each, self._on, k) for k, part in enumerate(self._segments)]
         self._sizes = [len(part) for part in chosen]
@@ -56,7 +58,7 @@ class Looker:
 
     def num_over(self, batches_given: int) -> int:
         """Count the segments that are over."""
-        return sum(boundary <= batches_given for boundary in self._boundaries)
+        return bisect_right(self._boundaries, batches_given)
 
     def is_due(self, batches_given: int) -> bool:
         """Say whether the curve has a point here."""

@@ -71,7 +71,8 @@ class Store:
         if record.status != "done":
             path = path.with_name(f"{request.key}.failed-{time.time_ns()}.parquet")
         sink = pa.BufferOutputStream()
-        pq.write_table(to_table(record), sink)
+        # One row has nothing to share between rows and nothing to skip.
+        pq.write_table(to_table(record), sink, use_dictionary=False, write_statistics=False)
         with store_explained(self.root):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, sink.getvalue())
@@ -109,7 +110,9 @@ class Store:
 
     def forget_checkpoint(self, request: Request) -> None:
         """Remove what a run needed to continue."""
-        shutil.rmtree(self.checkpoint_folder(request), ignore_errors=True)
+        folder = self.checkpoint_folder(request)
+        if folder.exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
     @contextmanager
     def claimed(self, request: Request) -> Iterator[bool]:

@@ -77,14 +77,12 @@ class Tally:
         labels = torch.cat([labels for _, labels in self._uncounted])
         self.prequential_correct += int((outputs.argmax(1) == labels.to(outputs.device)).sum())
         self.prequential_total += len(labels)
-        for report, _ in self._uncounted:
-            written = report.written
-            if written.evicted_ages.numel():
-                self.evicted.update(written.evicted_labels.tolist())
-                self.evicted_age += sum(written.evicted_ages.tolist())
-                for score in written.evicted_scores.tolist():
-                    self.evicted_score += score
+        written = [report.written for report, _ in self._uncounted]
         self._uncounted.clear()
+        self.evicted.update(torch.cat([step.evicted_labels for step in written]).tolist())
+        self.evicted_age += int(torch.cat([step.evicted_ages for step in written]).sum())
+        for score in torch.cat([step.evicted_scores for step in written]).tolist():
+            self.evicted_score += score
 
     def look_into_memory(self, learner: Learner) -> None:
         """Note what the memory holds now, and who left it since the last look."""
@@ -129,8 +127,8 @@ class Tally:
             for part in dataclasses.fields(self)
             if not part.name.startswith("_")
         }
-        content["curve"] = [dataclasses.asdict(point) for point in self.curve]
-        content["memory"] = [dataclasses.asdict(point) for point in self.memory]
+        content["curve"] = [vars(point) for point in self.curve]
+        content["memory"] = [vars(point) for point in self.memory]
         content["evicted"] = sorted(self.evicted.items())
         return content
 

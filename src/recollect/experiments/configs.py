@@ -5,21 +5,10 @@ from pathlib import Path
 from recollect.errors import ConfigError
 from recollect.experiments.nearest import nearest
 
-_PACKAGE = Path(__file__).parent.parent
-
 
 def config_root() -> Path:
-    """Return the folder of the specs: inside an installed package, or beside `src` in a checkout.
-
-    Raises:
-        ConfigError: The installation holds none.
-    """
-    for place in (_PACKAGE / "configs", _PACKAGE.parent.parent / "configs"):
-        if (place / "paper").is_dir():
-            return place
-    raise ConfigError(
-        "this installation", [("", "`recollect/configs` is missing; install recollect again.")]
-    )
+    """Return the folder of the specs, inside the package so that every installation has them."""
+    return Path(__file__).parent.parent / "configs"
 
 
 def config_names() -> tuple[str, ...]:

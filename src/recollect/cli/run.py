@@ -96,7 +96,11 @@ def run(
         overrides=overrides,
     )
     store = Store(out)
-    outcome, stopped_by = _sweep(wanted, store, workers, checkpoint_share, quiet, as_json)
+    try:
+        outcome, stopped_by = _sweep(wanted, store, workers, checkpoint_share, quiet, as_json)
+    except KeyboardInterrupt:
+        _say("Stopped at once; the same command continues from the last places saved.")
+        raise typer.Exit(128 + signal.SIGINT) from None
     records = [record for request in wanted if (record := store.record(request)) is not None]
     _show_results(records, is_json=as_json)
     if stopped_by is not None:

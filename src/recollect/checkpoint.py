@@ -42,6 +42,8 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
         raise FileNotFoundError(
             f"`{path.parent}` is not a directory; create it before saving there."
         )
+    if path.is_dir():
+        raise IsADirectoryError(f"`{path}` is a directory; name a file to save to.")
     tensors = {name: tensor.detach().contiguous() for name, tensor in checkpoint.tensors.items()}
     facts = json.dumps(checkpoint.facts, allow_nan=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
@@ -59,6 +61,10 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
         with open(partial, "rb") as written:
             os.fsync(written.fileno())
         os.replace(partial, path)
+    except SafetensorError as error:  # its way of saying that the disk is full
+        raise OSError(
+            f"`{path}` could not be written ({error}); what was there is kept."
+        ) from error
     finally:
         partial.unlink(missing_ok=True)
     directory = os.open(path.parent, os.O_RDONLY)

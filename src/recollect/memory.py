@@ -12,15 +12,9 @@ from torch import Tensor
 from recollect import nested
 from recollect.errors import CheckpointError
 
-# A per-slot column and the dtype it is kept in. `arrived_at` counts stream examples from 1,
-# `stored_at` counts updates of the model.
-_COLUMNS: Final[Mapping[str, torch.dtype]] = {
-    "arrived_at": torch.int64,
-    "stored_at": torch.int64,
-    "times_replayed": torch.int64,
-    "margin_increment": torch.float32,
-    "score": torch.float32,
-}
+# Per-slot columns. `arrived_at` counts stream examples from 1, `stored_at` updates of the model.
+_COUNTS: Final = ("arrived_at", "stored_at", "times_replayed")
+_MEASURES: Final = ("margin_increment", "score")
 
 
 @dataclass(frozen=True)
@@ -73,9 +67,11 @@ class Memory:
         self._structure: object = None  # inputs of no examples: structure, shapes and dtypes
         self.labels = torch.empty(0, device=self.device)
         # Columns live on the CPU whatever the device: policies read them with Python in the loop.
-        self.arrived_at, self.stored_at, self.times_replayed, self.margin_increment, self.score = (
-            torch.zeros(capacity, dtype=dtype) for dtype in _COLUMNS.values()
-        )
+        # Those of one dtype share a table, so that a slot is written with two operations, not five.
+        self._counts = torch.zeros(capacity, len(_COUNTS), dtype=torch.int64)
+        self._measures = torch.zeros(capacity, len(_MEASURES))
+        self.arrived_at, self.stored_at, self.times_replayed = self._counts.unbind(1)
+        self.margin_increment, self.score = self._measures.unbind(1)
 
     def __len__(self) -> int:
         return self._filled
@@ -96,7 +92,7 @@ class Memory:
     @property
     def nbytes(self) -> int:
         """Bytes of everything held: examples, labels and columns."""
-        held = [*self._stored, self.labels, *self._columns().values()]
+        held = [*self._stored, self.labels, self._counts, self._measures]
         return sum(tensor.nbytes for tensor in held)
 
     # --- what policies and people look at -------------------------------------------------------
@@ -104,18 +100,25 @@ class Memory:
     def ages(self, slots: Int64[Tensor, " slots"] | None = None) -> Int64[Tensor, " slots"]:
         """Updates since each example was stored, counting from 1 (a in EX = n / a; note P6)."""
         stored_at = self.stored_at[: len(self)] if slots is None else self.stored_at[slots]
-        return self.clock - stored_at + 1
+        return torch.rsub(stored_at, self.clock + 1)
 
     def counts_by_class(self) -> dict[int, int]:
         """How many slots each class holds, by class."""
         if self.labels.is_floating_point() and not self.is_empty:
             raise TypeError("`labels` are real numbers, not classes; there is nothing to count.")
+        if self.labels.ndim != 1:
+            shape = tuple(self.labels.shape[1:])
+            raise TypeError(
+                f"`labels` have shape {shape} each, not one class; count them yourself."
+            )
         return dict(sorted(Counter(self.labels[: len(self)].tolist()).items()))
 
     def slot(self, index: int) -> Slot:
         """Everything about the example in slot `index`."""
         if not 0 <= index < len(self):
-            raise IndexError(f"slot {index} is empty; filled slots are 0 to {len(self) - 1}.")
+            filled = f"filled slots are 0 to {len(self) - 1}"
+            filled = "the memory holds no example yet" if self.is_empty else filled
+            raise IndexError(f"slot {index} is empty; {filled}.")
         inputs, label = self.read(torch.tensor([index]))
         return Slot(
             index=index,
@@ -153,17 +156,18 @@ class Memory:
             labels: One label per example.
             arrived_at: Which example of the stream each was, counting from 1.
         """
+        if slots.shape[0] == 0:
+            return
         if not self._stored:
             self._allocate(inputs, labels)
         place = slots.to(self.device)
         for held, leaf in zip(self._stored, nested.leaves(inputs), strict=True):
             held.index_copy_(0, place, leaf.to(self.device))
         self.labels.index_copy_(0, place, labels.to(self.device))
-        self.arrived_at[slots] = arrived_at
-        self.stored_at.index_fill_(0, slots, self.clock)
-        self.times_replayed.index_fill_(0, slots, 0)
-        self.margin_increment.index_fill_(0, slots, 0.0)
-        self.score.index_fill_(0, slots, 0.0)
+        counts = torch.empty(slots.shape[0], len(_COUNTS), dtype=torch.int64)
+        counts[:, 0], counts[:, 1], counts[:, 2] = arrived_at, self.clock, 0
+        self._counts.index_copy_(0, slots, counts)
+        self._measures.index_fill_(0, slots, 0.0)
         if not self.is_full:
             self._filled = max(self._filled, int(slots.max()) + 1)
 
@@ -197,14 +201,13 @@ class Memory:
 
     def mark_replayed(self, slots: Int64[Tensor, " slots"], *, times: int = 1) -> None:
         """Count one more replay of each of `slots` (n in EX = n / a)."""
-        self.times_replayed.index_add_(0, slots, torch.full_like(slots, times))
-
-    def set_counters(self, clock: int, seen: int) -> None:
-        """Put both counters where they were."""
-        self.clock, self.seen = clock, seen
+        self.times_replayed.index_add_(0, slots, torch.ones_like(slots), alpha=times)
 
     def _columns(self) -> dict[str, Tensor]:
-        return {name: getattr(self, name) for name in _COLUMNS}
+        tables = ((_COUNTS, self._counts), (_MEASURES, self._measures))
+        return {
+            name: column for names, t in tables for name, column in zip(names, t.T, strict=True)
+        }
 
     def _rebuild(self, stored: list[Tensor]) -> object:
         return nested.replace_leaves(self._structure, stored)
@@ -237,6 +240,10 @@ class Memory:
         tensors |= {f"inputs.{i}": held[: len(self)] for i, held in enumerate(self._stored)}
         return tensors, facts
 
+    def take_over(self, other: "Memory") -> None:
+        """Become what `other` is, of the same capacity; `other` must not be used afterwards."""
+        vars(self).update(vars(other))
+
     @classmethod
     def from_state(
         cls,
@@ -246,21 +253,26 @@ class Memory:
         device: torch.device | str = "cpu",
     ) -> "Memory":
         """Build the memory that `state` described."""
-        counts = {key: facts[key] for key in ("capacity", "filled", "seen", "clock", "num_leaves")}
-        if not all(isinstance(value, int) and value >= 0 for value in counts.values()):
-            raise CheckpointError(f"the memory's counters are damaged: {counts}.")
-        memory = cls(int(str(counts["capacity"])), device=device)
-        num_leaves = int(str(counts["num_leaves"]))
+        names = ("capacity", "filled", "seen", "clock", "num_leaves")
+        counts = {name: count for name in names if isinstance(count := facts.get(name), int)}
+        if (
+            len(counts) < len(names)
+            or min(counts.values()) < 0
+            or counts["filled"] > counts["capacity"]
+        ):
+            shown = {name: facts.get(name) for name in names}
+            raise CheckpointError(f"the memory's counters are damaged: {shown}.")
+        memory = cls(counts["capacity"], device=device)
+        filled, num_leaves = counts["filled"], counts["num_leaves"]
         if num_leaves:
             stored = [tensors[f"inputs.{i}"] for i in range(num_leaves)]
             inputs = nested.from_skeleton(facts["structure"], stored)
             memory._allocate(inputs, tensors["labels"])
-            filled = int(str(counts["filled"]))
             for held, leaf in zip(memory._stored, stored, strict=True):
                 held[:filled] = leaf
             memory.labels[:filled] = tensors["labels"]
             for name, column in memory._columns().items():
                 column[:filled] = tensors[name]
             memory._filled = filled
-        memory.seen, memory.clock = int(str(counts["seen"])), int(str(counts["clock"]))
+        memory.seen, memory.clock = counts["seen"], counts["clock"]
         return memory

@@ -38,7 +38,8 @@ def replace_leaves(inputs: object, tensors: Sequence[Tensor]) -> object:
         if isinstance(value, dict):
             return {key: rebuild(entry) for key, entry in value.items()}
         assert isinstance(value, tuple | list)
-        return type(value)(rebuild(entry) for entry in value)
+        entries = [rebuild(entry) for entry in value]
+        return tuple(entries) if isinstance(value, tuple) else entries  # a named tuple becomes one
 
     return rebuild(inputs)
 

@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 
 from recollect.datasets import CATALOGUE, contact_sheet, fetch, load
@@ -29,7 +36,7 @@ Root = Annotated[
 def list_data_sets() -> None:
     """List the data sets, their terms, and whether they are on this machine."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("name", "what it is (train + test images)", "size", "licence", "where"):
+    for heading in ("name", "train + test images", "size", "licence", "where"):
         table.add_column(heading, overflow="fold", justify="right" if heading == "size" else "left")
     for name, entry in CATALOGUE.items():
         about = entry.about
@@ -108,7 +115,8 @@ def _short(path: Path) -> str:
 def _shown_progress() -> Iterator[Told]:
     """Yield a callback that draws a bar on a terminal's error stream, and nothing elsewhere."""
     console = Console(stderr=True)
-    parts = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    described = TextColumn("{task.description}", markup=False)
+    parts = (SpinnerColumn(), described, BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*parts, console=console, transient=True, disable=not console.is_terminal) as bars:
         bar = bars.add_task("", total=None)
 

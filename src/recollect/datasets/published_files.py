@@ -1,6 +1,7 @@
 """Data sets whose every file has a published md5, however the bytes reached this machine."""
 
 import shutil
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,7 +111,7 @@ class PublishedFiles(DataSet):
             require_space(cache, self.about.num_bytes)
             scratch.mkdir(exist_ok=True)
             self._land(self._first_that_works(root, scratch, progress), target)
-            shutil.rmtree(scratch)
+            shutil.rmtree(scratch, ignore_errors=True)
         return target
 
     def _whole_copy(self) -> Path | None:
@@ -155,10 +156,16 @@ class PublishedFiles(DataSet):
                 (staging / name).write_bytes(contents[name])
 
 
+def fresh_folder(scratch: Path) -> Path:
+    """Return an empty folder that no other process, not even an orphan of ours, writes into."""
+    return Path(tempfile.mkdtemp(dir=scratch))
+
+
 def _sweep(scratch: Path) -> None:
     """Remove what a killed attempt left, except downloads that can be continued."""
     for entry in scratch.iterdir():
         if entry.is_dir():
-            shutil.rmtree(entry)
+            # A registry client that outlived a killed fetch may still be writing in there.
+            shutil.rmtree(entry, ignore_errors=True)
         elif entry.suffix not in (".part", ".lock"):
             entry.unlink()

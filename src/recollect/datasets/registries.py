@@ -7,6 +7,7 @@ from pathlib import Path
 from recollect.errors import DownloadError
 
 _TIMEOUT_SECONDS = 1800
+_LINES_PASSED_ON = 3
 
 
 def npm_pack(package: str, into: Path) -> Path:
@@ -22,7 +23,7 @@ def npm_pack(package: str, into: Path) -> Path:
     Raises:
         DownloadError: There is no `npm`, or it failed.
     """
-    _run(["npm", "pack", package, "--silent", "--ignore-scripts"], into, package=package)
+    _run(["npm", "pack", package, "--loglevel=error", "--ignore-scripts"], into, package=package)
     return _only(into, "*.tgz", package=package)
 
 
@@ -62,8 +63,9 @@ def _run(command: list[str], folder: Path, *, package: str) -> None:
             f"`{' '.join(command)}` did not end in {_TIMEOUT_SECONDS} seconds; try again later."
         ) from error
     if finished.returncode != 0:
-        said = finished.stderr.strip().splitlines()[-1:] or ["it gave no reason"]
-        raise DownloadError(f"`{' '.join(command)}` failed: {said[0]}")
+        # Clients say the cause first and where their log lies last.
+        said = finished.stderr.strip().splitlines()[:_LINES_PASSED_ON] or ["it gave no reason"]
+        raise DownloadError(f"`{' '.join(command)}` failed: {'; '.join(said)}")
 
 
 def _only(folder: Path, pattern: str, *, package: str) -> Path:

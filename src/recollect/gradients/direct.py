@@ -53,8 +53,8 @@ def direct_share(
     count = groups.num_examples
     if isinstance(module, nn.Linear):
         return LinearShare(
-            _by_position(batch_first(activations, layout, count)),
-            _by_position(batch_first(cotangents, layout, count)),
+            _one_row_a_position(activations, layout),
+            _one_row_a_position(cotangents, layout),
             weight=weight,
             bias=bias,
             groups=groups,
@@ -64,7 +64,7 @@ def direct_share(
         assert weight is not None
         return EmbeddingShare(
             batch_first(activations, layout, count).reshape(count, -1),
-            _by_position(batch_first(cotangents, layout, count)),
+            batch_first(cotangents, layout, count).reshape(count, -1, cotangents.shape[-1]),
             weight=weight,
             num_entries=module.num_embeddings,
             padding_index=module.padding_idx,
@@ -94,6 +94,9 @@ def direct_share(
     )
 
 
-def _by_position(tensor: Tensor) -> Tensor:
-    """Flatten everything between the first and the last dimension into positions."""
-    return tensor.unsqueeze(1) if tensor.ndim == 2 else tensor.flatten(1, -2)
+def _one_row_a_position(tensor: Tensor, layout: Layout) -> Tensor:
+    """Flatten everything but the last dimension, examples first."""
+    if tensor.ndim == 2 and layout != "second":
+        return tensor
+    ordered = tensor.transpose(0, 1) if layout == "second" else tensor
+    return ordered.flatten(0, -2)

@@ -28,7 +28,7 @@ from recollect.gradients.share import Share, add_up
 _LIMIT_BYTES = 64 * 2**20
 
 
-@dataclass
+@dataclass(slots=True)
 class Call:
     """One call of one module during a recorded pass."""
 
@@ -36,11 +36,12 @@ class Call:
     module: nn.Module
     args: tuple[object, ...]
     kwargs: dict[str, object]
+    given: list[Tensor]  # the tensors among the arguments
+    versions: list[int]  # theirs, to notice in-place changes
     edges: list[GradientEdge]
     differentiable: list[int]  # which of the returned tensors the edges belong to
     shapes: list[torch.Size]
     outputs: list[Tensor] | None  # values, kept while a plan is being made
-    versions: list[int]
     layout: Layout = "first"
 
 
@@ -77,16 +78,19 @@ class GradientEngine:
         self.limit_bytes = limit_bytes
         self._modules = dict(model.named_modules())
         self._owned = _owned_parameters(self._modules, self.parameters)
-        self._units: list[Unit] | None = None
-        self._layouts: dict[str, list[Layout]] = {}
+        self._units: dict[str, list[Unit]] | None = None  # by path; None until the first pass
+        self._layouts: dict[str, Layout] = {}
+        self._watched = self._candidates()
+        self._each_parameter_once = False
 
     @contextmanager
     def record(self) -> Iterator["Tape"]:
         """Record every call of a layer with parameters inside the `with` block."""
         tape = Tape(self, planning=self._units is None)
+        keep = tape.keep
         handles = [
-            module.register_forward_hook(partial(tape.keep, path), with_kwargs=True)
-            for path, module in self._watched()
+            module.register_forward_hook(partial(keep, path), with_kwargs=True)
+            for path, module in self._watched
         ]
         try:
             yield tape
@@ -94,15 +98,13 @@ class GradientEngine:
             for handle in handles:
                 handle.remove()
 
-    def _watched(self) -> list[tuple[str, nn.Module]]:
-        if self._units is None:  # any ancestor may turn out to be where a parameter is used
-            return [
-                (path, module)
-                for path, module in self._modules.items()
-                if any(_inside(owner, path) for owner in self._owned)
-            ]
-        paths = dict.fromkeys([*self._owned, *(unit.path for unit in self._units)])
-        return [(path, self._modules[path]) for path in paths]
+    def _candidates(self) -> list[tuple[str, nn.Module]]:
+        """List owners of parameters and all their ancestors: any may be where one is used."""
+        return [
+            (path, module)
+            for path, module in self._modules.items()
+            if any(_inside(owner, path) for owner in self._owned)
+        ]
 
     # --- measuring --------------------------------------------------------------------------------
 
@@ -118,43 +120,41 @@ class GradientEngine:
         objective = losses @ coefficients
         if self._units is None:
             return self._plan(calls, losses, objective, groups, scales)
-        for call in calls:
+        used = [call for call in calls if call.path in self._units or self._is_late(call)]
+        for call in used:
             self._set_layout(call, groups.num_examples)
-        used = [call for call in calls if any(unit.path == call.path for unit in self._units)]
-        return self._measured(self._units, used, objective, groups, scales)
+        shares = self._shares(self._units, used, objective, groups)
+        if not (self._each_parameter_once and len(used) == len(self._units)):
+            shares = _one_share_a_parameter(shares)
+        return Measurement(shares, groups, scales)
 
-    def _measured(
+    def _shares(
         self,
-        units: Sequence[Unit],
+        units: Mapping[str, Sequence[Unit]],
         calls: Sequence[Call],
         objective: Tensor,
         groups: Groups,
-        scales: Tensor,
         *,
         keep_graph: bool = False,
-    ) -> Measurement:
+    ) -> list[Share]:
         edges = [edge for call in calls for edge in call.edges]
         found = iter(
             torch.autograd.grad(objective, edges, retain_graph=keep_graph, allow_unused=True)
         )
-        by_path: dict[str, list[Unit]] = {}
-        for unit in units:
-            by_path.setdefault(unit.path, []).append(unit)
         shares: list[Share] = []
         with torch.no_grad():
             for call in calls:
                 cotangents = [next(found) for _ in call.edges]
                 if all(cotangent is None for cotangent in cotangents):
                     continue
-                shares += [
-                    self._share(unit, call, cotangents, groups) for unit in by_path[call.path]
-                ]
-        return Measurement(_one_share_a_parameter(shares), groups, scales)
+                for unit in units[call.path]:
+                    shares.append(self._share(unit, call, cotangents, groups))  # noqa: PERF401
+        return shares
 
     def _share(
         self, unit: Unit, call: Call, cotangents: Sequence[Tensor | None], groups: Groups
     ) -> Share:
-        given = tensors_in((call.args, call.kwargs))
+        given = call.given
         if [tensor._version for tensor in given] != call.versions:
             raise UnsupportedModuleError(
                 f"the input of layer `{call.path}` was changed in place after the layer used it; "
@@ -186,15 +186,26 @@ class GradientEngine:
         )
         return fallback_share(again, zeroed, layout=call.layout, groups=groups)
 
+    def _is_late(self, call: Call) -> bool:
+        """Take in a layer that the pass which made the plan did not use."""
+        assert self._units is not None
+        placed = {
+            name for units in self._units.values() for u in units for name in u.parameters.values()
+        }
+        own = self._owned.get(call.path, {})
+        late = {local: name for local, name in own.items() if name not in placed}
+        if late:
+            self._units[call.path] = [Unit(call.path, late, has_formula(call.module))]
+        return bool(late)
+
     def _set_layout(self, call: Call, num_examples: int) -> None:
         known = self._layouts.get(call.path)
+        if known == "first" and call.shapes[0][0] == num_examples:
+            return  # by far the commonest, and what a call starts with
         possible = possible_layouts(call.shapes[0], num_examples)
-        if known is not None and known[0] in possible:
-            call.layout = known[0]
-        elif possible:
-            call.layout = possible[0]
-        else:
+        if not possible:
             raise _no_place_for_examples(call, num_examples)
+        call.layout = known if known in possible else possible[0]
 
     # --- the first pass: who is measured where, checked -------------------------------------------
 
@@ -215,13 +226,20 @@ class GradientEngine:
                 strict=True,
             )
         )
+        for name, gradient in expected.items():
+            if gradient is not None and gradient.is_sparse:
+                raise UnsupportedModuleError(
+                    f"parameter `{name}` has sparse gradients, which cannot be weighed by example; "
+                    "build its layer with `sparse=False`."
+                )
         called = {call.path for call in calls}
         places = self._starting_places(called, {n for n, g in expected.items() if g is not None})
         while True:
             units = self._units_at(places)
-            used = [call for call in calls if any(unit.path == call.path for unit in units)]
+            used = [call for call in calls if call.path in units]
             self._find_layouts(used, losses)
-            measured = self._measured(units, used, objective, groups, scales, keep_graph=True)
+            shares = self._shares(units, used, objective, groups, keep_graph=True)
+            measured = Measurement(_one_share_a_parameter(shares), groups, scales)
             total = measured.combine(1 / scales)
             wrong = [
                 name
@@ -232,10 +250,14 @@ class GradientEngine:
                 break
             for name in wrong:  # used outside its owner's forward: look from one level further out
                 places[name] = [_ancestor_called(places[name][0], called, name)]
-        if groups.num_examples > 1:  # a single example shows nothing about independence
+        finite = all(g is None or bool(torch.isfinite(g).all()) for g in expected.values())
+        if groups.num_examples > 1 and finite:  # else the checks have shown nothing
             self._units = units
-            for call in used:
-                self._layouts.setdefault(call.path, []).append(call.layout)
+            self._layouts = {call.path: call.layout for call in used}
+            paths = dict.fromkeys([*self._owned, *units])
+            self._watched = [(path, self._modules[path]) for path in paths]
+            names = [name for share in shares for name in share.parameters]
+            self._each_parameter_once = len(names) == len(set(names))
         return measured
 
     def _starting_places(self, called: set[str], wanted: set[str]) -> dict[str, list[str]]:
@@ -243,11 +265,14 @@ class GradientEngine:
         for path, owned in self._owned.items():
             for name in owned.values():
                 if name in wanted:
-                    place = path if path in called else _ancestor_called(path, called, name)
+                    # A parametrization works on weights, not on examples: its owner does.
+                    place = path.partition("parametrizations")[0].rstrip(".")
+                    if place not in called:
+                        place = _ancestor_called(place, called, name)
                     places.setdefault(name, []).append(place)
         return places
 
-    def _units_at(self, places: Mapping[str, Sequence[str]]) -> list[Unit]:
+    def _units_at(self, places: Mapping[str, Sequence[str]]) -> dict[str, list[Unit]]:
         members: dict[tuple[str, bool], dict[str, str]] = {}
         for name, paths in places.items():
             for path in dict.fromkeys(paths):
@@ -255,7 +280,10 @@ class GradientEngine:
                 direct = name in own and has_formula(self._modules[path])
                 local = own[name] if name in own else _name_inside(name, path)
                 members.setdefault((path, direct), {})[local] = name
-        return [Unit(path, parameters, direct) for (path, direct), parameters in members.items()]
+        units: dict[str, list[Unit]] = {}
+        for (path, direct), parameters in members.items():
+            units.setdefault(path, []).append(Unit(path, parameters, direct))
+        return units
 
     def _find_layouts(self, calls: Sequence[Call], losses: Tensor) -> None:
         count = len(losses)
@@ -269,7 +297,7 @@ class GradientEngine:
         for call in calls:
             cotangents = [next(alone) for _ in call.edges]
             layouts = possible_layouts(call.shapes[0], count)
-            if cotangents[0] is not None:
+            if cotangents[0] is not None and bool(torch.isfinite(cotangents[0]).all()):
                 layouts = [
                     layout for layout in layouts if reaches_only(cotangents[0], 0, layout, count)
                 ]
@@ -296,22 +324,24 @@ class Tape:
     ) -> None:
         """Forward hook: remember inputs and the place of the outputs in the autograd graph."""
         # An edge, not the tensor: a later in-place operation gives the tensor another history.
-        returned = [output] if isinstance(output, Tensor) else tensors_in(output)
+        returned = tensors_in(output)
         differentiable = [i for i, result in enumerate(returned) if result.requires_grad]
         if not differentiable:
             return
         results = [returned[i] for i in differentiable]
+        given = tensors_in(args) + (tensors_in(kwargs) if kwargs else [])
         self._calls.append(
             Call(
                 path,
                 module,
                 args,
                 kwargs,
+                given,
+                [tensor._version for tensor in given],
                 edges=[get_gradient_edge(result) for result in results],
                 differentiable=differentiable,
                 shapes=[result.shape for result in results],
                 outputs=[result.detach().clone() for result in results] if self._planning else None,
-                versions=[tensor._version for tensor in tensors_in((args, kwargs))],
             )
         )
 

@@ -33,6 +33,8 @@ def tensors_in(value: object) -> list[Tensor]:
     """List the tensors in tuples, lists and dicts; other things are passed over."""
     if isinstance(value, Tensor):
         return [value]
+    if type(value) is tuple and len(value) == 1 and isinstance(value[0], Tensor):
+        return [value[0]]  # the arguments of nearly every call
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, tuple | list):

@@ -19,7 +19,7 @@ class LinearShare(Share):
     many positions (sequences) the small weight gradients are cheaper to write out.
 
     Args:
-        activations: a, batch first, positions second.
+        activations: a, one row a position, the positions of an example next to each other.
         cotangents: d, likewise.
         weight: Name of the weight, None if it is frozen.
         bias: Name of the bias, None if it is frozen or absent.
@@ -29,8 +29,8 @@ class LinearShare(Share):
 
     def __init__(
         self,
-        activations: Float[Tensor, "examples positions inputs"],
-        cotangents: Float[Tensor, "examples positions outputs"],
+        activations: Float[Tensor, "rows inputs"],
+        cotangents: Float[Tensor, "rows outputs"],
         *,
         weight: str | None,
         bias: str | None,
@@ -57,15 +57,17 @@ class LinearShare(Share):
     @override
     def combine(self, weights: Float[Tensor, " groups"]) -> dict[str, Tensor]:
         combined: dict[str, Tensor] = {}
-        by_example = self.groups.spread(weights)
+        by_row = self.groups.spread(weights)
+        if self._positions > 1:
+            by_row = by_row.repeat_interleave(self._positions)
         if self._weight is not None:
             if self._weight_rows is not None:
                 combined[self._weight] = combine_rows(weights, self._weight_rows)
             else:
-                scaled = (self._cotangents * by_example[:, None, None]).flatten(0, 1)
-                combined[self._weight] = scaled.T @ self._activations.flatten(0, 1)
+                scaled = self._cotangents * by_row[:, None]
+                combined[self._weight] = scaled.T @ self._activations
         if self._bias is not None:
-            combined[self._bias] = by_example @ self._cotangents.sum(1)
+            combined[self._bias] = by_row @ self._cotangents
         return combined
 
     @override
@@ -93,23 +95,21 @@ class LinearShare(Share):
 
     @property
     def _positions(self) -> int:
-        return self._activations.shape[1]
+        return self._activations.shape[0] // self.groups.num_examples
 
     def _products_are_cheaper(self) -> bool:
-        (examples, positions, fan_in), fan_out = self._activations.shape, self._cotangents.shape[2]
-        products = (examples * positions) ** 2 * (fan_in + fan_out)
-        rows = (examples * positions + len(self.groups) ** 2) * fan_in * fan_out
-        fits = (examples * positions) ** 2 * self._activations.element_size() <= self._limit_bytes
-        return products <= rows and fits
+        (rows, fan_in), fan_out = self._activations.shape, self._cotangents.shape[1]
+        by_products = rows**2 * (fan_in + fan_out)
+        written_out = (rows + len(self.groups) ** 2) * fan_in * fan_out
+        fits = rows**2 * self._activations.element_size() <= self._limit_bytes
+        return by_products <= written_out and fits
 
     def _add_products(self, by_example: Tensor) -> None:
-        flat = self._cotangents.flatten(0, 1)
-        outer = flat @ flat.T
+        outer = self._cotangents @ self._cotangents.T
         if self._weight is None:
             products = outer
         else:
-            flat = self._activations.flatten(0, 1)
-            inner = flat @ flat.T
+            inner = self._activations @ self._activations.T
             if self._bias is not None:
                 inner += 1
             if self._positions == 1:
@@ -119,30 +119,30 @@ class LinearShare(Share):
         by_example += _sum_positions(products, self._positions)
 
     def _bias_rows(self) -> Tensor:
-        return self.groups.sum(self._cotangents.sum(1))
+        fan_out = self._cotangents.shape[1]
+        return self.groups.sum(
+            self._cotangents.reshape(self.groups.num_examples, -1, fan_out).sum(1)
+        )
 
     def _add_weight_rows(self, by_group: Tensor) -> None:
-        fan_in, fan_out = self._activations.shape[2], self._cotangents.shape[2]
+        fan_in, fan_out = self._activations.shape[1], self._cotangents.shape[1]
         row_bytes = len(self.groups) * fan_in * self._activations.element_size()
         width = max(1, self._limit_bytes // row_bytes)
         if width >= fan_out:
             self._weight_rows = self._rows_of(self._cotangents)
             add_row_products(by_group, self._weight_rows)
             return
-        for chunk in torch.split(self._cotangents, width, dim=2):
+        for chunk in torch.split(self._cotangents, width, dim=1):
             add_row_products(by_group, self._rows_of(chunk))
 
     def _rows_of(self, cotangents: Tensor) -> Float[Tensor, "groups outputs inputs"]:
-        parts = []
+        parts, positions = [], self._positions
         for run in self.groups.runs():
-            d = cotangents[run.start : run.stop].reshape(run.count, -1, cotangents.shape[2])
-            a = self._activations[run.start : run.stop].reshape(run.count, -1, self._fan_in)
+            rows = slice(run.start * positions, run.stop * positions)
+            d = cotangents[rows].reshape(run.count, -1, cotangents.shape[1])
+            a = self._activations[rows].reshape(run.count, -1, self._activations.shape[1])
             parts.append(torch.bmm(d.transpose(1, 2), a))
         return torch.cat(parts)
-
-    @property
-    def _fan_in(self) -> int:
-        return self._activations.shape[2]
 
 
 def _sum_positions(products: Tensor, positions: int) -> Float[Tensor, "examples examples"]:

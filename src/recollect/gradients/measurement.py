@@ -42,10 +42,9 @@ class Measurement:
         by_group = self.scales.new_zeros(len(self), len(self))
         for share in self._shares.values():
             share.add_gram(by_example, by_group)
-        if len(self) != self.groups.num_examples:
-            members = self.groups.membership(by_example)
-            by_example = members @ by_example @ members.T
-        return (by_group + by_example) * torch.outer(self.scales, self.scales)
+        members = self.groups.membership(by_example)
+        by_group.addmm_(members @ by_example, members.T)
+        return by_group.mul_(self.scales).mul_(self.scales[:, None])
 
     def combine(self, weights: Float[Tensor, " groups"]) -> dict[str, Tensor]:
         """Weighted sum of the gradients, by name; parameters without gradient are absent."""

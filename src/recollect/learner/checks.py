@@ -2,15 +2,19 @@
 
 import math
 from collections.abc import Mapping
+from itertools import pairwise
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from recollect import nested
 from recollect.errors import NonFiniteError
 from recollect.learner.batch import Batch
+from recollect.memory import Memory
+from recollect.retrieval import Retrieval
 from recollect.rules import Rule
+from recollect.storage import Storage
 
 
 def checked_batch(inputs: object, labels: object, *, classes: str | None) -> Batch:
@@ -36,6 +40,9 @@ def checked_batch(inputs: object, labels: object, *, classes: str | None) -> Bat
                 "example."
             )
         check_finite("inputs", tensor)
+    if labels.requires_grad or any(tensor.requires_grad for tensor in tensors):
+        # Another model's history must not come along: the memory would keep it alive for ever.
+        inputs, labels = nested.map_leaves(Tensor.detach, inputs), labels.detach()
     if labels.shape[0] == 0:
         raise ValueError("`inputs` is an empty batch; pass at least one example.")
     check_finite("labels", labels)
@@ -46,6 +53,8 @@ def checked_batch(inputs: object, labels: object, *, classes: str | None) -> Bat
 
 def check_finite(name: str, tensor: Tensor) -> None:
     """Refuse NaN and infinity."""
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor)
     if not tensor.is_floating_point():
         return
     # One sum is much cheaper than a mask; only a suspicious one (it may overflow) is looked at.
@@ -119,12 +128,48 @@ def checked_losses(losses: object, count: int) -> Float[Tensor, " examples"]:
             f"`loss` returned {shape} for {count} examples; return one loss per example "
             "(reduction='none', averaged over everything but examples)."
         )
-    if not math.isfinite(losses.detach().sum().item()):
+    if not math.isfinite(losses.detach().sum().item()) and (
+        bad := int((~torch.isfinite(losses)).sum())
+    ):
         raise NonFiniteError(
-            f"{int((~torch.isfinite(losses)).sum())} of {count} losses are NaN or infinite; lower "
+            f"{bad} of {count} losses are NaN or infinite; lower "
             "the learning rate or look at the inputs. Nothing was learnt or stored."
         )
     return losses
+
+
+def checked_slots(
+    slots: object, memory: Memory, retrieval: Retrieval
+) -> Int64[Tensor, " replayed"]:
+    """Refuse a retrieval policy's answer that is not a few distinct filled slots."""
+    who = f"retrieval {type(retrieval).__name__}"
+    if not isinstance(slots, Tensor) or slots.dtype != torch.int64 or slots.ndim != 1:
+        raise TypeError(f"{who} returned {slots!r}; return a vector of slots (torch.int64).")
+    named: list[int] = slots.tolist()
+    if (
+        len(named) > retrieval.replay
+        or len(set(named)) < len(named)
+        or any(not 0 <= slot < len(memory) for slot in named)
+    ):
+        raise ValueError(
+            f"{who} returned slots {named}; return at most {retrieval.replay} distinct slots from "
+            f"0 to {len(memory) - 1}."
+        )
+    return slots.cpu()
+
+
+def checked_admitted(admitted: object, count: int, storage: Storage) -> Int64[Tensor, " admitted"]:
+    """Refuse a storage policy's admission that does not name newcomers in order."""
+    who = f"storage {type(storage).__name__}"
+    if not isinstance(admitted, Tensor) or admitted.dtype != torch.int64 or admitted.ndim != 1:
+        raise TypeError(f"{who} admitted {admitted!r}; return a vector of indices (torch.int64).")
+    named: list[int] = admitted.tolist()
+    ascending = all(a < b for a, b in pairwise(named))
+    if named and not (ascending and named[0] >= 0 and named[-1] < count):
+        raise ValueError(
+            f"{who} admitted {named}; return ascending, distinct indices from 0 to {count - 1}."
+        )
+    return admitted
 
 
 def check_gram(gram: Float[Tensor, "gradients gradients"]) -> Float[Tensor, "gradients gradients"]:
@@ -153,7 +198,7 @@ def checked_weights(weights: object, gram: Tensor, rule: Rule) -> Float[Tensor, 
 def check_gradients(gradients: Mapping[str, Tensor]) -> None:
     """Refuse a gradient with NaN or infinity in it, naming the parameter."""
     # Sums, taken one by one: the cheapest look at every entry.
-    if math.isfinite(sum(gradient.sum().item() for gradient in gradients.values())):
+    if math.isfinite(sum([gradient.sum().item() for gradient in gradients.values()])):
         return
     for name, gradient in gradients.items():
         if not bool(torch.isfinite(gradient).all()):

@@ -1,10 +1,8 @@
 """The learner: one batch in, one step done."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import torch
 from jaxtyping import Int64
@@ -13,16 +11,25 @@ from torch import Tensor, nn
 from recollect.checkpoint import read_checkpoint, write_checkpoint
 from recollect.gradients import Measurement
 from recollect.learner.batch import Batch
-from recollect.learner.checks import check_gradients, check_gram, checked_batch, checked_weights
-from recollect.learner.margin_watch import MarginWatch, Undo
+from recollect.learner.checks import (
+    check_gradients,
+    check_gram,
+    checked_admitted,
+    checked_batch,
+    checked_slots,
+    checked_weights,
+)
+from recollect.learner.descent import descend
+from recollect.learner.margin_watch import MarginWatch
 from recollect.learner.network import Loss, Network, Transform
 from recollect.learner.passes import Found, IncomingPass, Passes, check_passes, find_gradients
-from recollect.learner.placing import Written, written_slots
-from recollect.learner.randomness import derived_generator, drawing_from
+from recollect.learner.placing import NOTHING_WRITTEN, Written, written_slots
+from recollect.learner.randomness import DrawingFrom, derived_generator
 from recollect.learner.report import StepReport, Update
 from recollect.learner.scoring import NewcomerEvidence, VirtualStepProbe
 from recollect.learner.snapshot import Snapshot
 from recollect.learner.state import learner_checkpoint, restore_learner
+from recollect.learner.transaction import Transaction
 from recollect.memory import Memory
 from recollect.retrieval import Retrieval, Uniform
 from recollect.rules import GradientSum, Rule
@@ -46,7 +53,8 @@ class Learner:
             hold are treated as frozen.
         memory: Where examples are kept. None learns from the incoming batch alone (VAN).
         storage: Which slot a newcomer takes. Default `Reservoir()`.
-        retrieval: Which slots are replayed. Default `Uniform(replay=10)`.
+        retrieval: Which slots are replayed. Default `Uniform(replay=10)`, fewer if the memory is
+            smaller.
         rule: How gradients become one update. Default `GradientSum()`.
         loss: `loss(outputs, labels)` with one value an example. Default cross entropy on logits.
         transform: Stored form to model input, on the model's device; for instance uint8 images to
@@ -88,7 +96,7 @@ class Learner:
             )
         if memory is not None:
             storage = Reservoir() if storage is None else storage
-            retrieval = Uniform(replay=10) if retrieval is None else retrieval
+            retrieval = Uniform(min(10, memory.capacity)) if retrieval is None else retrieval
             if retrieval.replay > memory.capacity:
                 raise ValueError(
                     f"`replay` is {retrieval.replay}, but the memory has {memory.capacity} slots; "
@@ -98,6 +106,8 @@ class Learner:
         if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
             raise ValueError(f"`iterations` is {iterations!r}; pass a whole number from 1.")
         check_passes(passes, rule)
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise TypeError(f"`seed` is {seed!r}; pass a whole number.")
         if isinstance(optimizer, torch.optim.LBFGS):
             raise TypeError("`optimizer` is LBFGS, which evaluates the loss itself; use another.")
         self.model: Final = model
@@ -116,12 +126,8 @@ class Learner:
             purpose: derived_generator(seed, purpose)
             for purpose in ("storage", "retrieval", "model")
         }
-        self._network: Final = Network(
-            model, _trainable(model, optimizer), loss=loss, transform=transform
-        )
+        self._network: Final = Network(model, optimizer, loss=loss, transform=transform)
         self._snapshot: Final = Snapshot(model, optimizer)
-        # Behind a checked gradient, a single update with a reservoir has nothing left to go wrong.
-        self._can_fail_later: Final = iterations > 1 or type(storage) not in (type(None), Reservoir)
 
     # --- the step ---------------------------------------------------------------------------------
 
@@ -142,46 +148,48 @@ class Learner:
             NonFiniteError: an input, loss or gradient is NaN or infinite. Nothing was changed.
         """
         incoming = self._checked(inputs, labels)
-        with self._all_or_nothing() as undo:
+        with self._all_or_nothing() as transaction:
             admitted = self._admit(incoming)
-            margins = self._watch_margins(incoming.take(admitted), undo)
-            updates = tuple(self._update(incoming, margins, undo) for _ in range(self.iterations))
+            margins = self._watch_margins(incoming, admitted, transaction)
+            updates = tuple(
+                [self._update(incoming, margins, transaction) for _ in range(self.iterations)]
+            )
             written = self._store(incoming, admitted, margins)
-            self.step += 1
-            self.seen += len(incoming)
+        self.step += 1
+        self.seen += len(incoming)
         return StepReport(self.step, self.seen, updates, written)
 
-    def _update(self, incoming: Batch, margins: MarginWatch, undo: Undo) -> Update:
+    def _update(
+        self, incoming: Batch, margins: MarginWatch | None, transaction: Transaction
+    ) -> Update:
         """Move the model once: retrieve, measure, weigh, step."""
         alone = IncomingPass(
             self._network, incoming, passes=self.passes, measured=self.rule.needs_gram
         )
         slots = self._retrieve(alone)
-        margins.before_update(slots)
+        if margins is not None:
+            margins.before_update(slots)
         found = self._find_gradients(incoming, slots, alone)
+        if margins is not None:
+            margins.learnt_from(found.outputs)
         gram, weights, target = self._weigh(found)
-        self._descend(target)
+        self._descend(target, transaction)
         if self.memory is not None:
             self.memory.clock += 1
-        if self.memory is not None and slots.numel():
-            self.memory.mark_replayed(slots)
-            undo.append(partial(self.memory.mark_replayed, slots, times=-1))
-        margins.after_update(slots)
-        return Update(
-            found.incoming_losses,
-            found.incoming_outputs,
-            slots,
-            found.replayed_losses,
-            gram,
-            weights,
-        )
+            if slots.numel():
+                self.memory.mark_replayed(slots)
+                transaction.on_failure(partial(self.memory.mark_replayed, slots, times=-1))
+        if margins is not None:
+            margins.after_update(slots)
+        return Update(found.losses, found.outputs, slots, len(incoming), gram, weights)
 
     def _retrieve(self, alone: IncomingPass) -> Int64[Tensor, " replayed"]:
         """WHICH SLOTS are replayed."""
         if self.memory is None or self.memory.is_empty or self.retrieval is None:
             return _NO_SLOTS
         probe = VirtualStepProbe(self._network, self.memory, self.optimizer, alone)
-        return self.retrieval.select(self.memory, probe, self.generators["retrieval"])
+        slots = self.retrieval.select(self.memory, probe, self.generators["retrieval"])
+        return checked_slots(slots, self.memory, self.retrieval)
 
     def _find_gradients(
         self, incoming: Batch, slots: Int64[Tensor, " replayed"], alone: IncomingPass
@@ -201,32 +209,28 @@ class Learner:
             weights = checked_weights(self.rule(gram), gram, self.rule)
             return gram, weights, found.gradients.combine(weights)
 
-    def _descend(self, target: dict[str, Tensor]) -> None:
+    def _descend(self, target: dict[str, Tensor], transaction: Transaction) -> None:
         """Let the optimizer step along w."""
         check_gradients(target)
-        if self._can_fail_later:
-            self._snapshot.take_weights()
-        for name, parameter in self._network.parameters.items():
-            parameter.grad = target.get(name)
-        self.optimizer.step()
-        for parameter in self._network.parameters.values():
-            parameter.grad = None
+        transaction.before_weights_move()
+        descend(self.optimizer, self._network.parameters, target)
 
     def _admit(self, incoming: Batch) -> Int64[Tensor, " admitted"]:
         """WHO asks for a slot; decided before the step, so that only they are measured."""
         if self.memory is None or self.storage is None:
             return _NO_SLOTS
-        return self.storage.admit(incoming.labels, self.memory, self.generators["storage"])
+        admitted = self.storage.admit(incoming.labels, self.memory, self.generators["storage"])
+        return checked_admitted(admitted, len(incoming), self.storage)
 
     def _store(
-        self, incoming: Batch, admitted: Int64[Tensor, " admitted"], margins: MarginWatch
+        self, incoming: Batch, admitted: Int64[Tensor, " admitted"], margins: MarginWatch | None
     ) -> Written:
         """WHICH SLOT each admitted newcomer takes."""
         if self.memory is None or self.storage is None:
-            return Written.nothing(incoming.labels)
+            return NOTHING_WRITTEN
         memory = self.memory
-        increments = margins.after_step()
-        written = Written.nothing(incoming.labels)
+        increments = None if margins is None else margins.after_step()
+        written = NOTHING_WRITTEN
         if admitted.numel():
             newcomers = incoming.take(admitted)
             evidence = NewcomerEvidence(self._network, memory, newcomers, increments)
@@ -239,14 +243,16 @@ class Learner:
 
     # --- looking and keeping ----------------------------------------------------------------------
 
-    def predict(self, inputs: object, *, batch_size: int | None = None) -> Tensor:
+    def predict(self, inputs: object, *, batch_size: int | None = None) -> Any:
         """Return the model's outputs in evaluation mode; model, memory and randomness stay as is.
+
+        A tensor of logits, or whatever else the model returns.
 
         Args:
             inputs: In stored form, as for `observe`.
             batch_size: Examples per pass; None passes all at once.
         """
-        with drawing_from(self.generators["model"], self._network.device, advance=False):
+        with DrawingFrom(self.generators["model"], self._network.device, advance=False):
             return self._network.predict(inputs, batch_size=batch_size)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -264,6 +270,9 @@ class Learner:
     # --- guards -----------------------------------------------------------------------------------
 
     def _checked(self, inputs: object, labels: object) -> Batch:
+        if not torch.is_grad_enabled():
+            raise ValueError("gradients are switched off; call `observe` outside `no_grad`.")
+        self._network.look_for_frozen()
         if not self.model.training:
             raise ValueError(
                 "the model is in evaluation mode; call `model.train()` before `observe`. To "
@@ -279,36 +288,17 @@ class Learner:
             self.memory.check_fits(batch.inputs, batch.labels)
         return batch
 
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[Undo]:
-        """Undo everything if the body raises."""
-        self._snapshot.take_buffers()
-        undo: Undo = [self._snapshot.restore]
-        for generator in self.generators.values():
-            undo.append(partial(generator.set_state, generator.get_state()))
-        if self.memory is not None:
-            undo.append(partial(self.memory.set_counters, self.memory.clock, self.memory.seen))
-        if self.storage is not None and (state := self.storage.state()):
-            undo.append(partial(self.storage.restore, state))
-        try:
-            with drawing_from(self.generators["model"], self._network.device, advance=True):
-                yield undo
-        except BaseException:
-            for put_back in reversed(undo):
-                put_back()
-            raise
+    def _all_or_nothing(self) -> Transaction:
+        device = self._network.device
+        return Transaction(self._snapshot, self.generators, self.memory, self.storage, device)
 
-    def _watch_margins(self, newcomers: Batch, undo: Undo) -> MarginWatch:
-        timing = "never" if self.storage is None else self.storage.margins
-        return MarginWatch(self._network, self.memory, timing, newcomers, undo)
-
-
-def _trainable(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, nn.Parameter]:
-    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    found = {n: p for n, p in model.named_parameters() if id(p) in held and p.requires_grad}
-    if not found:
-        raise ValueError(
-            "`optimizer` holds none of the model's trainable parameters; build it from "
-            "`model.parameters()`."
-        )
-    return found
+    def _watch_margins(
+        self,
+        incoming: Batch,
+        admitted: Int64[Tensor, " admitted"],
+        transaction: Transaction,
+    ) -> MarginWatch | None:
+        if self.memory is None or self.storage is None or self.storage.margins == "never":
+            return None
+        timing = self.storage.margins
+        return MarginWatch(self._network, self.memory, timing, incoming, admitted, transaction)

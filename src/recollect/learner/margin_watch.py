@@ -1,6 +1,5 @@
 """Margin increments (MI): who is measured, and when, is the storage policy's choice (note P5)."""
 
-from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -8,12 +7,13 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from recollect.learner.batch import Batch
+from recollect.learner.checks import check_logits
 from recollect.learner.network import Network
+from recollect.learner.transaction import Transaction
 from recollect.memory import Memory
 from recollect.metrics.margins import margins
 from recollect.storage import MarginTiming
 
-Undo = list[Callable[[], object]]  # ways back, run in reverse if the step fails
 _NOTHING = torch.empty(0)
 
 
@@ -27,24 +27,27 @@ class MarginWatch:
         network: The model.
         memory: Its `margin_increment` column receives what is measured of stored examples.
         timing: When to measure.
-        newcomers: The admitted ones, before the step.
-        undo: Gets the way back for every change of the column.
+        incoming: The batch, before the step.
+        admitted: Which of it ask for a slot.
+        transaction: Gets the way back for every change of the column.
     """
 
     def __init__(
         self,
         network: Network,
-        memory: Memory | None,
+        memory: Memory,
         timing: MarginTiming,
-        newcomers: Batch,
-        undo: Undo,
+        incoming: Batch,
+        admitted: Int64[Tensor, " admitted"],
+        transaction: Transaction,
     ) -> None:
+        newcomers = incoming.take(admitted)
+        self._admitted = admitted
         self._network, self._memory = network, memory
-        self._timing, self._newcomers, self._undo = timing, newcomers, undo
+        self._timing, self._newcomers, self._transaction = timing, newcomers, transaction
         self._newcomers_before = self._stored_before = self._replayed_before = _NOTHING
-        if timing == "never":
-            return
-        if timing in ("insertion", "both", "all") and len(newcomers):
+        # In a mode-free network the training pass gives the same outputs: see `learnt_from`.
+        if timing in ("insertion", "both", "all") and len(newcomers) and not network.is_mode_free:
             self._newcomers_before = self._margins(newcomers)
         if timing == "all" and self._will_replace():
             self._stored_before = self._stored_margins()
@@ -54,6 +57,15 @@ class MarginWatch:
         if self._timing in ("replay", "both") and slots.numel():
             self._replayed_before = self._margins_in(slots)
 
+    def learnt_from(self, outputs: object) -> None:
+        """Take the newcomers' margins from the pass that is about to teach them the first time."""
+        if self._timing == "replay" or self._newcomers_before.numel() or not len(self._newcomers):
+            return
+        assert isinstance(outputs, Tensor)  # classes are asked for, so these are logits
+        logits = outputs.index_select(0, self._admitted.to(outputs.device))
+        labels = self._newcomers.labels.to(outputs.device).long()
+        self._newcomers_before = margins(logits, labels).float().cpu()
+
     def after_update(self, slots: Int64[Tensor, " replayed"]) -> None:
         """Note the increments of what was replayed."""
         if self._timing in ("replay", "both") and slots.numel():
@@ -61,8 +73,6 @@ class MarginWatch:
 
     def after_step(self) -> Float[Tensor, " admitted"] | None:
         """Return the increments of the newcomers, if they are measured."""
-        if self._timing == "never":
-            return None
         if self._stored_before.numel():
             slots = torch.arange(len(self._stored_before))
             self._note(slots, self._stored_margins() - self._stored_before)
@@ -71,24 +81,20 @@ class MarginWatch:
         return self._margins(self._newcomers) - self._newcomers_before
 
     def _will_replace(self) -> bool:
-        memory = self._memory
-        return memory is not None and len(memory) + len(self._newcomers) > memory.capacity
+        return len(self._memory) + len(self._newcomers) > self._memory.capacity
 
     def _note(self, slots: Int64[Tensor, " slots"], increments: Float[Tensor, " slots"]) -> None:
-        assert self._memory is not None
         column = self._memory.margin_increment
-        self._undo.append(partial(column.index_copy_, 0, slots, column[slots]))
+        self._transaction.on_failure(partial(column.index_copy_, 0, slots, column[slots]))
         column[slots] = increments
 
     def _stored_margins(self) -> Float[Tensor, " slots"]:
-        assert self._memory is not None
         everything = torch.split(torch.arange(len(self._memory)), 256)
         return torch.cat([self._margins_in(slots) for slots in everything])
 
     def _margins_in(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
-        assert self._memory is not None
         return self._margins(Batch(*self._memory.read(slots)))
 
     def _margins(self, batch: Batch) -> Float[Tensor, " examples"]:
-        logits = self._network.predict(batch.inputs)
+        logits = check_logits(self._network.predict(batch.inputs), batch.labels)
         return margins(logits, batch.labels.to(logits.device).long()).float().cpu()

@@ -1,9 +1,10 @@
 """The model with its loss: passes that train, and passes that only look."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
+from typing import Any, Final
 
 import torch
 from jaxtyping import Float
@@ -13,14 +14,27 @@ from torch.nn import functional as F
 from recollect import nested
 from recollect.gradients import GradientEngine, Groups, Measurement
 from recollect.learner.batch import Batch
+from recollect.learner.buffers import BufferCopies
 from recollect.learner.checks import check_logits, check_not_probabilities, checked_losses
 
-Loss = Callable[[Tensor, Tensor], Tensor]
+# Layers that compute the same in both modes, keep no statistics and draw nothing. Any other class,
+# a model of the user's included, may look at `self.training`.
+_MODE_FREE: Final = frozenset(
+    {
+        nn.Sequential, nn.Flatten, nn.Identity, nn.Unflatten, nn.Linear, nn.Embedding,
+        nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.LayerNorm, nn.GroupNorm,
+        nn.ReLU, nn.GELU, nn.Tanh, nn.Sigmoid, nn.LeakyReLU, nn.ELU, nn.SiLU, nn.Softplus,
+        nn.MaxPool1d, nn.MaxPool2d, nn.AvgPool1d, nn.AvgPool2d,
+        nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d,
+    }
+)  # fmt: skip
+
+Loss = Callable[[Any, Tensor], Tensor]
 Transform = Callable[[object], object]
 Gradients = dict[str, Tensor]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Pass:
     """A forward and backward pass: losses and outputs by example, and the gradients found.
 
@@ -29,7 +43,7 @@ class Pass:
     """
 
     losses: Float[Tensor, " examples"]
-    outputs: Tensor
+    outputs: object  # a tensor, or whatever else the loss takes
     gradients: Gradients | Measurement
 
 
@@ -39,18 +53,37 @@ class Network:
     def __init__(
         self,
         model: nn.Module,
-        parameters: dict[str, nn.Parameter],
+        optimizer: torch.optim.Optimizer,
         *,
         loss: Loss | None,
         transform: Transform | None,
     ) -> None:
         self.model = model
-        self.parameters = parameters
         self.classifies = loss is None
-        self.engine = GradientEngine(model, parameters)
+        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        self._held = {name: p for name, p in model.named_parameters() if id(p) in held}
+        self._trainable: list[bool] | None = None
+        self.parameters: dict[str, nn.Parameter] = {}
+        self.look_for_frozen()
         self._loss = loss
         self._transform = transform
         self._seen_logits = False
+        #: Whether training and evaluation mode are the same, so that no switching is needed.
+        self.is_mode_free = all(type(module) in _MODE_FREE for module in model.modules())
+
+    def look_for_frozen(self) -> None:
+        """Notice parameters that were frozen or freed since the last step."""
+        trainable = [parameter.requires_grad for parameter in self._held.values()]
+        if trainable == self._trainable:
+            return
+        self._trainable = trainable
+        self.parameters = {name: p for name, p in self._held.items() if p.requires_grad}
+        self.engine = GradientEngine(self.model, self.parameters)
+        if not self.parameters:
+            raise ValueError(
+                "`optimizer` holds none of the model's trainable parameters; build it from "
+                "`model.parameters()`, and leave some of them unfrozen."
+            )
 
     # --- passes that train ------------------------------------------------------------------------
 
@@ -61,7 +94,7 @@ class Network:
         found = torch.autograd.grad(objective, list(self.parameters.values()), allow_unused=True)
         pairs = zip(self.parameters, found, strict=True)
         gradients = {name: gradient for name, gradient in pairs if gradient is not None}
-        return Pass(losses.detach(), outputs.detach(), gradients)
+        return Pass(losses.detach(), detached(outputs), gradients)
 
     def measure(self, batch: Batch, *, incoming: int) -> Pass:
         """Measure the mean gradient of the first `incoming` examples, and each later one's.
@@ -77,29 +110,29 @@ class Network:
         scales = _row_scales(incoming, replayed, losses.dtype, losses.device)
         coefficients = _mean_weights(parts, losses.dtype, losses.device)
         measured = tape.measure(losses, coefficients, groups, scales)
-        return Pass(losses.detach(), outputs.detach(), measured)
+        return Pass(losses.detach(), detached(outputs), measured)
 
     # --- passes that only look --------------------------------------------------------------------
 
     @torch.no_grad()
     def look(self, batch: Batch) -> Float[Tensor, " examples"]:
         """Return losses with the model in the mode it is in, leaving no trace."""
-        with leaving_no_trace(self.model):
+        with nullcontext() if self.is_mode_free else leaving_no_trace(self.model):
             return self.losses(batch)[1]
 
     @torch.no_grad()
-    def predict(self, inputs: object, *, batch_size: int | None = None) -> Tensor:
+    def predict(self, inputs: object, *, batch_size: int | None = None) -> Any:
         """Return outputs in evaluation mode, leaving no trace."""
+        if batch_size is not None and batch_size < 1:
+            raise ValueError(f"`batch_size` is {batch_size}; pass at least 1, or None for all.")
         count = len(nested.leaves(inputs)[0])
         size = count if batch_size is None else batch_size
-        with leaving_no_trace(self.model), evaluating(self.model):
+        with nullcontext() if self.is_mode_free else evaluating_unseen(self.model):
             parts = [
                 self._call(self._prepared(_slice(inputs, start, start + size)))
                 for start in range(0, max(count, 1), max(size, 1))
             ]
-        if not all(isinstance(part, Tensor) for part in parts):
-            raise TypeError(f"the model returned a {type(parts[0]).__name__}; return a tensor.")
-        return parts[0] if len(parts) == 1 else torch.cat(parts)
+        return parts[0] if len(parts) == 1 else reduce(nested.concat, parts)
 
     # --- the forward pass -------------------------------------------------------------------------
 
@@ -108,7 +141,7 @@ class Network:
         """Where the model lives."""
         return next(iter(self.parameters.values())).device
 
-    def losses(self, batch: Batch) -> tuple[Tensor, Float[Tensor, " examples"]]:
+    def losses(self, batch: Batch) -> tuple[object, Float[Tensor, " examples"]]:
         """Run the model on stored-form examples; return outputs and one loss each."""
         outputs = self._call(self._prepared(batch.inputs))
         labels = batch.labels.to(self.device)
@@ -128,7 +161,7 @@ class Network:
     def _to_device(self, leaf: Tensor) -> Tensor:
         return leaf.to(self.device)
 
-    def _call(self, inputs: object) -> Tensor:
+    def _call(self, inputs: object) -> Any:
         # Several inputs are spread over the model's arguments, by position or by name.
         if isinstance(inputs, Tensor):
             return self.model(inputs)
@@ -159,6 +192,13 @@ def _row_scales(
     return torch.tensor(scales, dtype=dtype, device=device)
 
 
+def detached(outputs: object) -> object:
+    """Cut outputs of any structure off the graph."""
+    if isinstance(outputs, Tensor):
+        return outputs.detach()
+    return nested.map_leaves(Tensor.detach, outputs)
+
+
 def _slice(inputs: object, start: int, stop: int) -> object:
     return nested.map_leaves(lambda leaf: leaf[start:stop], inputs)
 
@@ -166,15 +206,21 @@ def _slice(inputs: object, start: int, stop: int) -> object:
 @contextmanager
 def leaving_no_trace(model: nn.Module) -> Iterator[None]:
     """Put the model's buffers and torch's generator back afterwards, to the bit."""
-    buffers = list(model.buffers())
-    kept = [buffer.clone() for buffer in buffers]
+    buffers = BufferCopies(model)
+    buffers.take()
     random_state = torch.get_rng_state()
     try:
         yield
     finally:
-        for buffer, copy in zip(buffers, kept, strict=True):
-            buffer.data.copy_(copy)
+        buffers.restore()
         torch.set_rng_state(random_state)
+
+
+@contextmanager
+def evaluating_unseen(model: nn.Module) -> Iterator[None]:
+    """Switch to evaluation mode and leave no trace of what happens in it."""
+    with leaving_no_trace(model), evaluating(model):
+        yield
 
 
 @contextmanager

@@ -1,12 +1,14 @@
 """Find g and the g_i: by one joint pass, by two, or by one a group (paper note P12)."""
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from recollect import nested
 from recollect.gradients import Groups, Measurement, mixes_examples
 from recollect.learner.batch import Batch
 from recollect.learner.network import Gradients, Network, Pass, leaving_no_trace
@@ -15,13 +17,12 @@ from recollect.rules import PrincipalDirection, Rule
 Passes = Literal["joint", "separate", "grouped"]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Found:
-    """Losses of both kinds of examples, and their gradients, summed or measured one by one."""
+    """Losses and outputs of incoming, then replayed examples; gradients summed or one by one."""
 
-    incoming_losses: Float[Tensor, " incoming"]
-    incoming_outputs: Tensor
-    replayed_losses: Float[Tensor, " replayed"]
+    losses: Float[Tensor, " examples"]
+    outputs: object
     gradients: Gradients | Measurement
 
 
@@ -53,7 +54,7 @@ class IncomingPass:
         if self._trained is None:
             self._trained = self._network.differentiate(self._incoming, (len(self._incoming),))
         found = self._trained
-        return Found(found.losses, found.outputs, found.losses[:0], _written(found.gradients))
+        return Found(found.losses, found.outputs, _written(found.gradients))
 
     def gradient(self) -> Gradients:
         """Return g, for a virtual step."""
@@ -83,17 +84,20 @@ def find_gradients(
     one = alone.run()
     if alone.passes == "grouped":
         others = [network.differentiate(part, (len(part),)) for part in _parts(replayed, rule)]
-        losses = torch.cat([other.losses for other in others])
         gradients = _stacked([_written(found.gradients) for found in (one, *others)])
-        return Found(one.losses, one.outputs, losses, gradients)
+        return _all_of([one, *others], gradients)
     if rule.needs_gram:
         two = network.measure(replayed, incoming=0)
         assert isinstance(one.gradients, Measurement)
         assert isinstance(two.gradients, Measurement)
-        return Found(one.losses, one.outputs, two.losses, one.gradients.join(two.gradients))
+        return _all_of([one, two], one.gradients.join(two.gradients))
     two = network.differentiate(replayed, (len(replayed),))
-    total = _added(_written(one.gradients), _written(two.gradients))
-    return Found(one.losses, one.outputs, two.losses, total)
+    return _all_of([one, two], _added(_written(one.gradients), _written(two.gradients)))
+
+
+def _all_of(passes: list[Pass], gradients: Gradients | Measurement) -> Found:
+    losses = torch.cat([found.losses for found in passes])
+    return Found(losses, reduce(nested.concat, [found.outputs for found in passes]), gradients)
 
 
 def _joint(network: Network, incoming: Batch, replayed: Batch, *, measured: bool) -> Found:
@@ -103,8 +107,7 @@ def _joint(network: Network, incoming: Batch, replayed: Batch, *, measured: bool
         found = network.measure(both, incoming=count)
     else:
         found = network.differentiate(both, (count, len(replayed)))
-    losses, outputs = found.losses, found.outputs
-    return Found(losses[:count], outputs[:count], losses[count:], found.gradients)
+    return Found(found.losses, found.outputs, found.gradients)
 
 
 def _parts(replayed: Batch, rule: Rule) -> list[Batch]:

@@ -1,6 +1,7 @@
 """From a storage policy's answer to slots that are really written."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import torch
 from jaxtyping import Float, Int64
@@ -10,15 +11,13 @@ from recollect.learner.batch import Batch
 from recollect.memory import Memory
 from recollect.storage import Placement
 
-_NONE = torch.empty(0, dtype=torch.int64)
-
 
 @dataclass(slots=True)
 class Written:
     """Who went where, and who made room.
 
     Attributes:
-        slots: Slots that now hold a newcomer, in the order of the batch.
+        slots: Slots that now hold a newcomer, in the order they were first named.
         examples: Which example of the batch each of them holds.
         evicted_labels: Labels of the examples that made room.
         evicted_ages: Their ages, in updates.
@@ -31,11 +30,6 @@ class Written:
     evicted_ages: Int64[Tensor, " evicted"]
     evicted_scores: Float[Tensor, " evicted"]
     _admitted: Int64[Tensor, " written"]  # position among the admitted
-
-    @classmethod
-    def nothing(cls, labels: Tensor) -> "Written":
-        """No slot was written."""
-        return cls(_NONE, _NONE, labels[:0], _NONE, torch.empty(0), _NONE)
 
     def commit(
         self,
@@ -79,6 +73,13 @@ def written_slots(
             f"the storage policy placed {len(admitted)} newcomers in slots {chosen}; return one "
             f"slot each, from -1 to {capacity - 1}, free slots in order from {filled}."
         )
+    for name, expected in (("scores", len(chosen)), ("stored_scores", filled)):
+        found: Tensor | None = getattr(placement, name)
+        if found is not None and found.shape != (expected,):
+            raise ValueError(
+                f"the storage policy returned `{name}` of shape {tuple(found.shape)}; return "
+                f"{expected} numbers, or None."
+            )
     slots = torch.tensor(list(last), dtype=torch.int64)
     positions = torch.tensor(list(last.values()), dtype=torch.int64)
     taken = slots if not fresh else slots[slots < filled]
@@ -91,3 +92,7 @@ def written_slots(
         scores[taken],
         positions,
     )
+
+
+_NONE: Final = torch.empty(0, dtype=torch.int64)
+NOTHING_WRITTEN: Final = Written(_NONE, _NONE, _NONE, _NONE, torch.empty(0), _NONE)

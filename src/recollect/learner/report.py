@@ -1,10 +1,12 @@
 """What a step did, as tensors and counts; formatting is for others."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from recollect import nested
 from recollect.learner.placing import Written
 
 
@@ -13,20 +15,35 @@ class Update:
     """One update of the model within a step.
 
     Attributes:
-        incoming_losses: Loss of each incoming example before the update.
-        incoming_outputs: What the model said about them, detached.
-        replayed_slots: Slots replayed beside them, none while the memory is empty.
-        replayed_losses: Loss of each replayed example before the update.
+        losses: Loss of each example before the update: the incoming ones, then the replayed.
+        outputs: What the model said about them, detached: a tensor, or whatever the loss takes.
+        replayed_slots: Slots replayed, none while the memory is empty.
+        num_incoming: How many of the examples are the incoming ones.
         gram: Inner products of (g, g_1..g_K) where the rule needed them; row 0 is the incoming g.
         weights: Weight of each of these gradients in the target gradient; likewise.
     """
 
-    incoming_losses: Float[Tensor, " incoming"]
-    incoming_outputs: Tensor
+    losses: Float[Tensor, " examples"]
+    outputs: Any
     replayed_slots: Int64[Tensor, " replayed"]
-    replayed_losses: Float[Tensor, " replayed"]
+    num_incoming: int
     gram: Float[Tensor, "gradients gradients"] | None = None
     weights: Float[Tensor, " gradients"] | None = None
+
+    @property
+    def incoming_losses(self) -> Float[Tensor, " incoming"]:
+        """Loss of each incoming example before the update."""
+        return self.losses[: self.num_incoming]
+
+    @property
+    def replayed_losses(self) -> Float[Tensor, " replayed"]:
+        """Loss of each replayed example before the update."""
+        return self.losses[self.num_incoming :]
+
+    @property
+    def incoming_outputs(self) -> Any:
+        """What the model said about the incoming examples before the update."""
+        return nested.map_leaves(lambda leaf: leaf[: self.num_incoming], self.outputs)
 
     @property
     def incoming_norm(self) -> float | None:

@@ -1,7 +1,7 @@
 """What the learner tells its policies: measurements made when asked for, leaving no trace."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import torch
 from jaxtyping import Float, Int64
@@ -9,7 +9,8 @@ from torch import Tensor
 
 from recollect.gradients import Groups
 from recollect.learner.batch import Batch
-from recollect.learner.network import Network, evaluating, leaving_no_trace
+from recollect.learner.checks import check_gradients
+from recollect.learner.network import Network, evaluating_unseen
 from recollect.learner.passes import IncomingPass
 from recollect.memory import Memory
 
@@ -42,10 +43,9 @@ class VirtualStepProbe:
 
     @contextmanager
     def _stepped(self) -> Iterator[None]:
-        gradients = {
-            id(self._network.parameters[name]): gradient
-            for name, gradient in self._alone.gradient().items()
-        }
+        found = self._alone.gradient()
+        check_gradients(found)
+        gradients = {id(self._network.parameters[name]): g for name, g in found.items()}
         kept: list[tuple[Tensor, Tensor]] = []
         try:
             for group in self._optimizer.param_groups:
@@ -96,7 +96,7 @@ class NewcomerEvidence:
         count = len(self._newcomers)
         batch = Batch(*self._memory.read(slots.flatten())).followed_by(self._newcomers)
         network = self._network
-        with leaving_no_trace(network.model), evaluating(network.model):
+        with nullcontext() if network.is_mode_free else evaluating_unseen(network.model):
             with network.engine.record() as tape:
                 _, losses = network.losses(batch)
             groups = Groups((size,) * num_batches + (1,) * count)

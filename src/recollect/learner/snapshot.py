@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from recollect.learner.buffers import BufferCopies
+
 
 class Snapshot:
     """A copy of buffers, and of weights and optimizer state, refreshed in place.
@@ -13,15 +15,14 @@ class Snapshot:
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         self._parameters, self._optimizer = list(model.parameters()), optimizer
-        self._buffers = _Copies()
+        self._buffers = BufferCopies(model)
         self._weights = _Copies()
-        self._live_buffers = list(model.buffers())
         self._state: dict[Tensor, dict[str, object]] | None = None
 
     def take_buffers(self) -> None:
         """Remember the statistics a forward pass may move."""
         self._state = None
-        self._buffers.take(self._live_buffers)
+        self._buffers.take()
 
     def take_weights(self) -> None:
         """Remember what the optimizer is about to move, the first time after `take_buffers`."""

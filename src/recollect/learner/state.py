@@ -1,6 +1,7 @@
 """Everything a learner is, as a checkpoint, and back."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
@@ -24,10 +25,18 @@ def describe(part: object) -> str:
     if not dataclasses.is_dataclass(part):
         return name
     settings = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
-    shown = ", ".join(
-        f"{key}={getattr(value, '__qualname__', repr(value))}" for key, value in settings.items()
-    )
-    return f"{name}({shown})"
+    return f"{name}({', '.join(f'{key}={_shown(value)}' for key, value in settings.items())})"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, functools.partial):
+        given = ", ".join(
+            [*map(repr, value.args), *(f"{k}={v!r}" for k, v in value.keywords.items())]
+        )
+        return f"partial({_shown(value.func)}, {given})"
+    if callable(value):  # a repr would hold an address
+        return getattr(value, "__qualname__", type(value).__qualname__)
+    return repr(value)
 
 
 def learner_checkpoint(learner: "Learner") -> Checkpoint:
@@ -74,8 +83,8 @@ def restore_learner(learner: "Learner", checkpoint: Checkpoint) -> None:
         for name, tensor in model.items():
             tensor.copy_(saved_model[name])
     learner.optimizer.load_state_dict(optimizer_state)
-    if memory is not None:
-        learner.memory = memory
+    if memory is not None and learner.memory is not None:
+        learner.memory.take_over(memory)
     if learner.storage is not None:
         learner.storage.restore(checkpoint.within("storage"))
     for name, generator in learner.generators.items():

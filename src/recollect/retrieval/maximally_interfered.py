@@ -9,7 +9,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from recollect.memory import Memory
-from recollect.retrieval.retrieval import Probe, Retrieval, check_replay, draw_slots
+from recollect.retrieval.retrieval import Probe, Retrieval, check_counts, draw_slots
 
 
 @final
@@ -29,7 +29,7 @@ class MaximallyInterfered(Retrieval):
     candidates: int = 50
 
     def __post_init__(self) -> None:
-        check_replay(self.replay)
+        check_counts(replay=self.replay, candidates=self.candidates)
         if self.candidates < self.replay:
             raise ValueError(
                 f"`candidates` is {self.candidates}, fewer than `replay` = {self.replay}; "

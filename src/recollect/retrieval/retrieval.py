@@ -39,10 +39,11 @@ class Retrieval(ABC):
         """
 
 
-def check_replay(replay: int) -> None:
-    """Refuse a number of replayed examples that is not a whole number from 1."""
-    if isinstance(replay, bool) or not isinstance(replay, int) or replay < 1:
-        raise ValueError(f"`replay` is {replay!r}; pass a whole number from 1.")
+def check_counts(**counts: object) -> None:
+    """Refuse numbers of examples that are not whole numbers from 1."""
+    for name, count in counts.items():
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ValueError(f"`{name}` is {count!r}; pass a whole number from 1.")
 
 
 def draw_slots(memory: Memory, count: int, rng: torch.Generator) -> Int64[Tensor, " drawn"]:

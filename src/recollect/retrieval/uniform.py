@@ -9,7 +9,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from recollect.memory import Memory
-from recollect.retrieval.retrieval import Probe, Retrieval, check_replay, draw_slots
+from recollect.retrieval.retrieval import Probe, Retrieval, check_counts, draw_slots
 
 
 @final
@@ -20,7 +20,7 @@ class Uniform(Retrieval):
     replay: int
 
     def __post_init__(self) -> None:
-        check_replay(self.replay)
+        check_counts(replay=self.replay)
 
     @override
     def select(

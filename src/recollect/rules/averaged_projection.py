@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import final
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 from typing_extensions import override
@@ -19,7 +20,7 @@ class AveragedProjection(Rule):
         w = g - <g, g_ref> / |g_ref|^2 * g_ref     otherwise,       g_ref = mean_i g_i
 
     Example:
-        >>> import torch  # g = (1, 0), g_1 = (-1, 1): what is left of g is (1, 1) / 2
+        >>> # g = (1, 0), g_1 = (-1, 1): what is left of g is (1, 1) / 2
         >>> AveragedProjection()(torch.tensor([[1.0, -1.0], [-1.0, 2.0]]))
         tensor([1.0000, 0.5000])
 
@@ -35,6 +36,9 @@ class AveragedProjection(Rule):
         weights = gram.new_zeros(len(gram))
         weights[0] = 1
         agreement = gram[0, 1:].mean()
-        if agreement < 0:  # then g_ref is not zero, so its length can be divided by
-            weights[1:] = -agreement / gram[1:, 1:].mean() / (len(gram) - 1)
+        squared_length = gram[1:, 1:].mean()  # of g_ref
+        # Replayed gradients that cancel leave a g_ref of rounding errors, which has no direction.
+        rounding = torch.finfo(gram.dtype).eps * gram.diagonal()[1:].mean()
+        if agreement < 0 and squared_length > rounding:
+            weights[1:] = -agreement / squared_length / (len(gram) - 1)
         return weights

@@ -3,6 +3,11 @@
 import math
 
 
+def is_whole_from_1(value: object) -> bool:
+    """Whether `value` can count something there must be at least one of."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
 def check_positive(**values: float) -> None:
     """Refuse values that are not finite and above zero."""
     for name, value in values.items():
@@ -14,7 +19,7 @@ def check_proximal(*, step_size: float, steps: int, pull: float) -> None:
     """Refuse settings under which Eq. 10 is not a descent step towards g."""
     if not (math.isfinite(step_size) and step_size >= 0):
         raise ValueError(f"`step_size` is {step_size!r}; pass a finite number, 0 or above.")
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+    if not is_whole_from_1(steps):
         raise ValueError(f"`steps` is {steps!r}; pass a whole number from 1.")
     if not 0 <= pull <= 1:
         raise ValueError(f"`pull` is {pull!r}; pass a number between 0 and 1.")

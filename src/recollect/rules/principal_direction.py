@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 from typing_extensions import override
 
-from recollect.rules.checks import check_positive, check_proximal
+from recollect.rules.checks import check_positive, check_proximal, is_whole_from_1
 from recollect.rules.grouping import group_matrix
 from recollect.rules.rule import Rule
 
@@ -57,7 +57,7 @@ class PrincipalDirection(Rule):
     def __post_init__(self) -> None:
         check_proximal(step_size=self.step_size, steps=self.steps, pull=self.pull)
         check_positive(norm_floor=self.norm_floor, target_floor=self.target_floor)
-        if self.groups is not None and (not isinstance(self.groups, int) or self.groups < 1):
+        if self.groups is not None and not is_whole_from_1(self.groups):
             raise ValueError(f"`groups` is {self.groups!r}; pass a whole number from 1, or None.")
 
     @override
@@ -70,22 +70,27 @@ class PrincipalDirection(Rule):
         return self._weigh(to_groups @ gram @ to_groups.T) @ to_groups
 
     def _weigh(self, gram: Tensor) -> Tensor:
-        lengths = gram.diagonal()[1:].clamp_min(0).sqrt()  # |g_i|; rounding can leave -0.0
-        pulls = torch.zeros_like(gram[0])  # a_i = sigmoid(|g_i|) / max(eps, |g_i|), and 0 for g
-        pulls[1:] = lengths.sigmoid() / lengths.clamp_min(self.norm_floor)
-        at_g = torch.zeros_like(pulls)
-        at_g[0] = 1
-        weights = at_g
+        lengths = gram.diagonal().clamp_min(0).sqrt()  # |g_k|; rounding can leave -0.0
+        pulls = lengths.sigmoid() / lengths.clamp_min(self.norm_floor)  # a_i
+        pulls[0] = 0  # g itself pulls nowhere: note P1
+        weights = torch.zeros_like(pulls)  # w = sum_k weights[k] g_k, at first w = g
+        weights[0] = 1
+        products = gram[0]  # <w, g_k>
         for step in range(self.steps):
-            descended = weights - self.step_size * self._gradient(gram, pulls, weights)
-            weights = descended if step == 0 else descended + self.pull * (at_g - weights)
+            if step:
+                products = gram @ weights
+            moved = weights - self.step_size * self._gradient(pulls, weights, products)
+            if step:
+                moved -= self.pull * weights
+                moved[0] += self.pull
+            weights = moved
         return weights
 
-    def _gradient(self, gram: Tensor, pulls: Tensor, weights: Tensor) -> Tensor:
-        """Return grad f at w = sum_k weights[k] g_k, as weights of the same gradients (Eq. 11)."""
-        products = gram @ weights  # <w, g_k>
+    def _gradient(self, pulls: Tensor, weights: Tensor, products: Tensor) -> Tensor:
+        """Return grad f at w, as weights of the same gradients (Eq. 11)."""
         squared_length = float(weights @ products)
         if squared_length <= self.target_floor**2:  # |w| is floored, a constant of f
-            return -pulls / self.target_floor
+            return pulls * (-1 / self.target_floor)
         length = squared_length**0.5
-        return (pulls @ products / squared_length * weights - pulls) / length
+        along_w = float(pulls @ products) / squared_length
+        return (along_w * weights - pulls) / length

@@ -70,8 +70,14 @@ class ProximalRule(Rule):
         products = gram @ weights
         with torch.enable_grad():
             inner = products[1:].detach().requires_grad_()
-            squared_length = (weights @ products).detach().requires_grad_()
+            # Rounding can leave a length below 0, and a square root of it NaN.
+            squared_length = (weights @ products).clamp_min(0).detach().requires_grad_()
             value = self.objective(inner, squared_length, lengths)
+            if not (isinstance(value, Tensor) and value.requires_grad):
+                raise TypeError(
+                    f"`objective` returned {value!r}; return a tensor computed from `products` or "
+                    "`squared_length`, not detached."
+                )
             if value.ndim != 0:
                 raise ValueError(
                     f"`objective` returned shape {tuple(value.shape)}; return a single number."

@@ -16,9 +16,10 @@ from recollect.storage.storage import Evidence, Placement, Storage
 class ClassBalanced(Storage):
     """Keep classes as equal in number as the stream allows, and uniform within each (CBRS).
 
-    A newcomer of a class that has never been the largest replaces a random example of the largest
-    class. One of a class that is, or once was, the largest enters with probability (stored of its
-    class) / (seen of its class) and replaces a random example of its own class.
+    In a full memory, a newcomer of a class that has never been the largest replaces a random
+    example of the largest class. One of a class that is, or once was, the largest enters with
+    probability (stored of its class) / (seen of its class) and replaces a random example of its own
+    class. Which class was the largest while the memory was filling up does not count.
 
     References:
         Chrysakis and Moens, Online continual learning from imbalanced data, ICML 2020, Algorithm 1.

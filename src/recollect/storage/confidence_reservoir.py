@@ -74,18 +74,21 @@ class ConfidenceReservoir(Storage):
         # A newcomer is itself up for replacement by those behind it in the same batch: its score
         # is that of an example never replayed.
         increments = torch.zeros(labels.shape[0])
-        if self.margins in ("insertion", "both"):
+        if self.margins in ("insertion", "both", "all"):
             increments = evidence.margin_increments()
         arriving = self.margin_weight * increments
-        scores = torch.cat((self.scores(memory), arriving[:num_free]))
-        seen_scores = scores[: len(memory)].clone()
-        classes = torch.cat((memory.labels[: len(memory)].cpu(), labels[:num_free].cpu()))
+        stored_scores = self.scores(memory)
+        scores = torch.cat((stored_scores, arriving[:num_free]))
+        classes = None
+        if self.within_class:
+            classes = torch.cat((memory.labels[: len(memory)].cpu(), labels[:num_free].cpu()))
         for newcomer in range(num_free, labels.shape[0]):
             slot = self._victim(scores, classes, rng)
             slots[newcomer] = slot
             scores[slot] = arriving[newcomer]
-            classes[slot] = labels[newcomer]
-        return Placement(slots, scores=arriving, stored_scores=seen_scores)
+            if classes is not None:
+                classes[slot] = labels[newcomer]
+        return Placement(slots, scores=arriving, stored_scores=stored_scores)
 
     def scores(self, memory: Memory) -> Float[Tensor, " slots"]:
         """Return S of every filled slot (Eq. 14)."""
@@ -94,9 +97,9 @@ class ConfidenceReservoir(Storage):
         exploitation_rates = memory.times_replayed[:count] / ages
         return exploitation_rates + self.margin_weight * memory.margin_increment[:count]
 
-    def _victim(self, scores: Tensor, classes: Tensor, rng: torch.Generator) -> int:
+    def _victim(self, scores: Tensor, classes: Tensor | None, rng: torch.Generator) -> int:
         """Choose j: the blue rows of Algorithm 2."""
-        if self.within_class:
+        if classes is not None:
             drawn = torch.randint(len(scores), (), generator=rng)
             candidates = (classes == classes[drawn]).nonzero().squeeze(1)
             return int(candidates[self._choose(scores[candidates], rng)])

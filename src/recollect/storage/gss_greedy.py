@@ -40,7 +40,7 @@ class GSSGreedy(Storage):
     def __post_init__(self) -> None:
         for name in ("batches", "batch_size"):
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"`{name}` is {value!r}; pass a whole number from 1.")
 
     @override

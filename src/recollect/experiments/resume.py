@@ -10,9 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Final
 
-from safetensors import SafetensorError
-
-from recollect.errors import CheckpointError, StoreError, StreamError
+from recollect.errors import CheckpointError, StreamError
 from recollect.experiments.machine import commit, versions
 from recollect.experiments.request import Request
 from recollect.experiments.store import store_explained, write_whole
@@ -40,13 +38,7 @@ def save_run(
     }
     with store_explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        try:
-            learner.save(folder / name)
-        except SafetensorError as error:  # how safetensors tells of a full disk
-            raise StoreError(
-                f"the checkpoint `{folder / name}` cannot be written ({error}). Free some room, "
-                "then give the same command again: it continues. Finished runs are safe."
-            ) from error
+        learner.save(folder / name)
         write_whole(folder / "run.json", json.dumps(content).encode())
     for file in folder.iterdir():
         if file.name not in (name, "run.json"):

@@ -173,8 +173,9 @@ def store_explained(root: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        reason = (error.strerror or str(error)).rstrip(".")
+        # Without a number it is from safetensors, which has no other way to say "disk full".
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, None):
             advice = "has no room left; free some, then give the same command again: it continues"
         elif error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
             advice = "cannot be written to; choose another folder with --out"

@@ -73,8 +73,9 @@ def sweep(
     """
     if workers < 1:
         raise ValueError(f"`workers` is {workers}; pass at least 1.")
-    store.prepare()
     missing = [request for request in requests if not store.is_done(request)]
+    if missing:  # what is there can be shown from a disk that cannot be written to
+        store.prepare()
     for request in requests:
         if store.is_done(request):
             store.forget_checkpoint(request)  # of a command killed just after it was done

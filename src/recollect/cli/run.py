@@ -206,6 +206,8 @@ def _show_results(records: Sequence[Record], *, is_json: bool) -> None:
         console = Console()
         console = console if console.is_terminal else Console(width=120)
         console.print(results_table(rows))
+        if mixture := _mixture(records):
+            console.print(mixture, style="yellow", highlight=False)
 
 
 def results_table(rows: Sequence[SummaryRow]) -> Table:
@@ -239,6 +241,17 @@ def results_table(rows: Sequence[SummaryRow]) -> Table:
             values.append(_signed(row.difference))
         table.add_row(*values)
     return table
+
+
+def _mixture(records: Sequence[Record]) -> str | None:
+    """Say so if the runs were not all made by the same code."""
+    made_by = {(run.commit, *sorted(run.versions.items())) for run in records}
+    if len(made_by) < 2:
+        return None
+    return (
+        f"Careful: these runs were made by {len(made_by)} different states of the code (columns "
+        "`commit` and `versions`). For runs that all come from one, choose another --out."
+    )
 
 
 def _percent(value: float) -> str:

@@ -5,14 +5,15 @@ import re
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, get_args
 
-import torch
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from recollect.benchmarks import Defaults
 from recollect.experiments.nearest import nearest
-from recollect.methods import METHODS, Method, method
-from recollect.models import mlp
+from recollect.learner.passes import Passes, check_passes
+from recollect.methods import METHODS, Method
+from recollect.rules import Rule
 
 Problem = tuple[str, str]
 Option = str | int | float | bool | None
@@ -25,7 +26,7 @@ _OWN: Final[Mapping[str, Any]] = {
     "lr": float,
     "replay": int,
     "iterations": int,
-    "passes": Literal["joint", "separate", "grouped"],
+    "passes": Passes,
 }
 
 _OF_THE_LEARNER: Final[tuple[str, ...]] = ("lr", "replay", "iterations", "passes")
@@ -104,10 +105,10 @@ def _impossible(
 ) -> list[Problem]:
     """Try each option alone, so that one bad value does not hide another; then all together."""
     learner = {**shared, **own}
-    around = {"replay": learner["replay"]} if _is_count(learner.get("replay")) else {}
+    replay = learner["replay"] if _is_count(learner.get("replay")) else Defaults().replay
     problems = []
     for key, value in options.items():
-        if complaint := _complaint(base, {key: value}, around):
+        if complaint := _complaint(base, {key: value}, replay):
             problems.append((f".{key}", complaint))
     problems += [
         (f".{key}", f"is {own[key]!r}; it should be a whole number from 1.")
@@ -118,12 +119,8 @@ def _impossible(
         problems.append((".lr", f"is {own['lr']!r}; it should be greater than 0."))
     if problems:
         return problems
-    more: dict[str, Any] = {}
-    if _is_count(learner.get("iterations")):
-        more["iterations"] = learner["iterations"]
-    if learner.get("passes") in ("joint", "separate", "grouped"):
-        more["passes"] = learner["passes"]
-    complaint = _complaint(base, {**options, **more}, around)
+    passes = learner.get("passes")
+    complaint = _complaint(base, options, replay, passes if passes in get_args(Passes) else None)
     return [("", complaint)] if complaint else []
 
 
@@ -131,13 +128,19 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
-def _complaint(base: str, options: Mapping[str, Any], around: Mapping[str, int]) -> str | None:
-    """Build a tiny learner with these options and return what it says against them."""
-    model = mlp(2, 2, hidden=())
-    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
-    capacity = 10 + around.get("replay", 10)
+def _complaint(
+    base: str, options: Mapping[str, Any], replay: int, passes: str | None = None
+) -> str | None:
+    """Build the method's parts with these options and return what they say against them."""
+    row = METHODS[base]
     try:
-        method(base, model, sgd, capacity=capacity, **around, **options)
+        for kind in (row.storage, row.retrieval, row.rule):
+            own = {part.name: options[part.name] for part in _fields(kind) if part.name in options}
+            if kind is row.retrieval and kind is not None:
+                own["replay"] = replay
+            part = None if kind is None else kind(**own)
+            if isinstance(part, Rule) and passes is not None:
+                check_passes(passes, part)
     except (ValueError, TypeError) as error:
         return str(error)
     return None
@@ -156,8 +159,14 @@ def _defaults(row: Method) -> dict[str, Any]:
 
 def _option_fields(row: Method) -> Iterator[tuple[type, "dataclasses.Field[Any]"]]:
     for kind in (row.storage, row.retrieval, row.rule):
-        if kind is not None and dataclasses.is_dataclass(kind):
-            yield from ((kind, part) for part in dataclasses.fields(kind) if part.name != "replay")
+        if kind is not None:
+            yield from ((kind, part) for part in _fields(kind) if part.name != "replay")
+
+
+def _fields(kind: type | None) -> tuple["dataclasses.Field[Any]", ...]:
+    if kind is None or not dataclasses.is_dataclass(kind):
+        return ()
+    return dataclasses.fields(kind)
 
 
 def _wanted(error: ValidationError) -> str:

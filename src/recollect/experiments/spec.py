@@ -11,9 +11,9 @@ from recollect.benchmarks import RECIPES
 from recollect.errors import ConfigError
 from recollect.experiments.method_tables import MethodTable, read_method
 from recollect.experiments.nearest import nearest
+from recollect.learner.passes import Passes
 
 Problem = tuple[str, str]
-Passes = Literal["joint", "separate", "grouped"]
 
 GIVEN: Final = "given with --set"
 

@@ -2,12 +2,16 @@ import json
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from recollect.cli import main
+from recollect.experiments.cell import cells
+from recollect.experiments.request import Request, requests
+from recollect.experiments.spec import load_spec
 from recollect.experiments.store import Store
 
 SPEC = """
@@ -82,6 +86,14 @@ def test_a_first_command_runs_and_a_second_one_prints_the_table_at_once(
         (row,) = json.loads(same.out)["rows"]
         assert (row["method"], row["accuracy"]["n"]) == (record.method, 1)
     assert len(Store("runs").records()) == 4
+    (request,) = [r for r in wanted_in(Path("small.toml")) if r.key.startswith("er-")]
+    Store("runs").add(request, replace(records[0], commit="another"))
+    mixed = recollect_run("--spec", "small.toml", "--quiet")
+    assert "these runs were made by 2 different states of the code" in mixed.out
+
+
+def wanted_in(spec: Path) -> list[Request]:
+    return requests(cells(load_spec(spec)), range(1))
 
 
 def test_json_tells_every_event_and_a_failed_run_makes_the_exit_code(

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from recollect.cli import data, figure, inspect, paper, report
+from recollect.cli import data, figure, inspect, paper, report, run
 from recollect.errors import RecollectError
 
 app = typer.Typer(
@@ -13,6 +13,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command("run")(run.run)
 app.add_typer(data.app, name="data")
 app.command("paper")(paper.paper)
 app.command("report")(report.report)

@@ -1,0 +1,308 @@
+"""`recollect run`: methods on a benchmark, to a table one can trust."""
+
+import dataclasses
+import json
+import math
+import shlex
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module, util
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from recollect.cli.progress import display_for
+from recollect.errors import ConfigError
+from recollect.experiments.cell import cells
+from recollect.experiments.configs import config_path
+from recollect.experiments.execute import CHECKPOINT_SHARE
+from recollect.experiments.machine import usable_cores
+from recollect.experiments.record import Record
+from recollect.experiments.request import Request, requests
+from recollect.experiments.spec import Spec, load_spec
+from recollect.experiments.store import Store
+from recollect.experiments.summary import Estimate, SummaryRow, summarise
+from recollect.experiments.sweep import Outcome, sweep
+
+MAIN_JOB: Final = "mnist-split"
+
+
+def run(
+    benchmark: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="BENCHMARK",
+            show_default=False,
+            help=f"Such as {MAIN_JOB}, which is the default and needs no download.",
+        ),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method", "-m", metavar="NAME", help="A method of the spec, or `all`. Give several."
+        ),
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option(metavar="N|A:B", help="Seeds 0 to N-1, or A to B-1.")
+    ] = None,
+    memory: Annotated[
+        list[int] | None,
+        typer.Option(min=1, metavar="SLOTS", help="Size of the memory. Give several."),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Processes. Default: as many as there are cores."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override, such as optimizer.lr=0.1."),
+    ] = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="paper, mir-official or raptormai, with its defaults."),
+    ] = None,
+    spec: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A spec of your own instead of the benchmark's."),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The store: records and report.")] = Path(
+        "runs"
+    ),
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the table.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object an event, the table as the last.")
+    ] = False,
+    checkpoint_share: Annotated[float, typer.Option(hidden=True)] = CHECKPOINT_SHARE,
+) -> None:
+    """Run methods on a benchmark and compare them over seeds.
+
+    Without arguments: ER against ER-PC-MIR on Split MNIST, from data in the
+    package, in about a minute. Runs that the store holds are not made again.
+    Stop at any time; the same command continues.
+    """
+    overrides = settings or []
+    chosen = _spec(benchmark, spec, overrides, protocol)
+    names = list(chosen.methods) if method and "all" in method else method
+    wanted = requests(
+        cells(chosen, methods=names, memory=memory),
+        _seeds(seeds, chosen.seeds),
+        spec=None if spec is None else str(spec),
+        overrides=overrides,
+    )
+    store = Store(out)
+    try:
+        outcome, stopped_by = _sweep(wanted, store, workers, checkpoint_share, quiet, as_json)
+    except KeyboardInterrupt:
+        _say("Stopped at once; the same command continues from the last places saved.")
+        raise typer.Exit(128 + signal.SIGINT) from None
+    records = [record for request in wanted if (record := store.record(request)) is not None]
+    _show_results(records, is_json=as_json)
+    if stopped_by is not None:
+        _say(f"Stopped; {_missing(wanted, store)} of {len(wanted)} runs are not done. Continue:")
+        _say(f"  {shlex.join(['recollect', *sys.argv[1:]])}")
+        raise typer.Exit(128 + stopped_by)
+    if not as_json:
+        _write_report(store, is_quiet=quiet)
+    if outcome.failed:
+        _say_failures(outcome.failed, store)
+        raise typer.Exit(1)
+
+
+def _spec(
+    benchmark: str | None, path: Path | None, overrides: Sequence[str], protocol: str | None
+) -> Spec:
+    file = config_path(benchmark or MAIN_JOB) if path is None else path
+    chosen = load_spec(file, overrides=overrides, protocol=protocol)
+    if benchmark is not None and chosen.benchmark != benchmark:
+        problem = f"is {chosen.benchmark!r}, the command says {benchmark!r}; leave one out."
+        raise ConfigError(str(file), [("benchmark", problem)])
+    return chosen
+
+
+def _seeds(text: str | None, usual: int) -> range:
+    """Read `N` as 0 to N-1 and `A:B` as A to B-1."""
+    first, colon, last = (str(usual) if text is None else text).partition(":")
+    try:
+        seeds = range(int(first), int(last)) if colon else range(int(first))
+    except ValueError:
+        seeds = range(0)
+    if not len(seeds) or seeds[0] < 0:
+        raise typer.BadParameter(
+            f"`--seeds` is {text!r}; write a number such as 10 for seeds 0 to 9, or 10:20 for "
+            "seeds 10 to 19."
+        )
+    return seeds
+
+
+def _sweep(
+    wanted: Sequence[Request],
+    store: Store,
+    workers: int | None,
+    checkpoint_share: float,
+    is_quiet: bool,
+    is_json: bool,
+) -> tuple[Outcome, int | None]:
+    """Make the runs; return how that ended, and the signal that stopped it."""
+    num_missing = _missing(wanted, store)
+    with (
+        _noted_signals() as received,
+        display_for(wanted, num_missing, is_quiet=is_quiet, is_json=is_json) as display,
+    ):
+
+        def should_stop() -> bool:
+            if received:
+                display.stopping()
+            return bool(received)
+
+        outcome = sweep(
+            wanted,
+            store,
+            workers=workers or usable_cores(),
+            on_event=display.note,
+            should_stop=should_stop,
+            on_tick=display.tick,
+            checkpoint_share=checkpoint_share,
+        )
+    return outcome, received[0] if outcome.was_stopped else None
+
+
+@contextmanager
+def _noted_signals() -> Iterator[list[int]]:
+    """Collect Ctrl-C and SIGTERM; a second one ends at once, which loses no more than a kill."""
+    received: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        if number in received:
+            raise KeyboardInterrupt
+        received.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _missing(wanted: Sequence[Request], store: Store) -> int:
+    return sum(not store.is_done(request) for request in wanted)
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+def _show_results(records: Sequence[Record], *, is_json: bool) -> None:
+    rows = summarise(records)
+    if is_json:
+        told = {"event": "summary", "rows": [dataclasses.asdict(row) for row in rows]}
+        print(json.dumps(_without_nan(told)), flush=True)
+    elif rows:
+        console = Console()
+        console = console if console.is_terminal else Console(width=120)
+        console.print(results_table(rows))
+        if mixture := _mixture(records):
+            console.print(mixture, style="yellow", highlight=False)
+
+
+def results_table(rows: Sequence[SummaryRow]) -> Table:
+    """Draw the comparison: means with their intervals, and paired differences."""
+    first = rows[0]
+    has_pairs = any(row.difference is not None for row in rows)
+    about = (
+        f"{first.benchmark}, protocol {first.protocol}. Per cent; mean over n seeds, sd over "
+        "seeds, 95 % interval of the mean (Student's t). Forgetting as cited by the paper."
+    )
+    if has_pairs:
+        about += " Difference: accuracy less the baseline's on the same seeds."
+    table = Table(title=None, caption=about, caption_justify="left", box=None, pad_edge=False)
+    table.add_column("method", style="bold")
+    for heading in ("memory", "n", "accuracy", "sd", "95 % interval", "forgetting"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    if has_pairs:
+        table.add_column(f"less {first.baseline} (95 % interval)", justify="right", no_wrap=True)
+    for row in rows:
+        accuracy, lost = row.accuracy, row.forgetting
+        values = [
+            row.method,
+            str(row.capacity or "-"),
+            str(accuracy.n),
+            _percent(accuracy.mean),
+            _percent(accuracy.sd),
+            _interval(accuracy),
+            _percent(lost.mean),
+        ]
+        if has_pairs:
+            values.append(_signed(row.difference))
+        table.add_row(*values)
+    return table
+
+
+def _mixture(records: Sequence[Record]) -> str | None:
+    """Say so if the runs were not all made by the same code."""
+    made_by = {(run.commit, *sorted(run.versions.items())) for run in records}
+    if len(made_by) < 2:
+        return None
+    return (
+        f"Careful: these runs were made by {len(made_by)} different states of the code (columns "
+        "`commit` and `versions`). For runs that all come from one, choose another --out."
+    )
+
+
+def _percent(value: float) -> str:
+    return "-" if math.isnan(value) else f"{100 * value:.1f}"
+
+
+def _interval(estimate: Estimate) -> str:
+    if math.isnan(estimate.half_width):
+        return "-"
+    low, high = estimate.mean - estimate.half_width, estimate.mean + estimate.half_width
+    return f"{100 * low:.1f} to {100 * high:.1f}"
+
+
+def _signed(difference: Estimate | None) -> str:
+    if difference is None:
+        return ""
+    mean = f"{100 * difference.mean:+.1f}"
+    if math.isnan(difference.half_width):
+        return f"{mean} (n=1)"
+    low = difference.mean - difference.half_width
+    high = difference.mean + difference.half_width
+    return f"{mean} ({100 * low:+.1f} to {100 * high:+.1f})"
+
+
+def _without_nan(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _without_nan(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(entry) for entry in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _write_report(store: Store, *, is_quiet: bool) -> None:
+    if util.find_spec("recollect.reports.html") is None:
+        return
+    path = store.root / "report.html"
+    import_module("recollect.reports.html").write_report(store.records(), path)
+    if not is_quiet:
+        print(f"\nreport: {path}")
+
+
+def _say_failures(failed: Sequence[Request], store: Store) -> None:
+    _say(f"{len(failed)} of the runs failed; the others are done.")
+    for request in failed:
+        record = store.record(request)
+        reason = (record.error if record is not None else None) or "no reason given"
+        last_line = reason.strip().splitlines()[-1]
+        _say(f"  {request.cell.method} seed {request.seed}: {last_line}")
+        _say(f"    again: {request.command} --out {shlex.quote(str(store.root))}")
+    _say(f"Their tracebacks are in {store.root / 'records'}, column `error`.")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)

@@ -1,0 +1,77 @@
+"""Where a run was made: versions, commit and machine, without a host name."""
+
+import os
+import platform
+import resource
+import subprocess
+import sys
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+
+_SOURCE = Path(__file__).parents[3]
+
+
+@lru_cache(maxsize=1)
+def versions() -> dict[str, str]:
+    """Return the versions that decide the numbers."""
+    packages = {name: version(name) for name in ("recollect", "torch", "numpy")}
+    return {**packages, "python": platform.python_version()}
+
+
+@lru_cache(maxsize=1)
+def commit() -> str:
+    """Return the commit of the code, with "+" if it was changed since; "" outside a checkout."""
+    if not (_SOURCE / ".git").exists():
+        return ""
+    head = _git("rev-parse", "HEAD")
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", "src")
+    return f"{head}+" if head and changed else head
+
+
+@lru_cache(maxsize=1)
+def machine() -> dict[str, str]:
+    """Return CPU model, cores and system."""
+    return {
+        "cpu": _cpu_model(),
+        "cores": str(os.cpu_count() or 1),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def usable_cores() -> int:
+    """Count the cores this process may run on, which a container may hold below the machine's."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def forget_peak_memory() -> None:
+    """Start measuring the peak anew, where the system can: one process makes many runs."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return
+
+
+def peak_memory() -> int:
+    """Return the peak resident memory of this process in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(_SOURCE), *arguments]
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return ended.stdout.strip() if ended.returncode == 0 else ""
+
+
+def _cpu_model() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"

@@ -1,0 +1,74 @@
+"""A run that somebody asked for: a cell and a seed."""
+
+import json
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from recollect.experiments.cell import Cell
+
+
+@dataclass(frozen=True)
+class Request:
+    """One cell with one seed.
+
+    Attributes:
+        cell: What to run.
+        seed: Seed of stream, model and learner.
+        command: A command that runs it again.
+    """
+
+    cell: Cell
+    seed: int
+    command: str
+
+    @property
+    def key(self) -> str:
+        """A name for files: method, hash and seed."""
+        return f"{self.cell.method}-{self.cell.spec_hash[:8]}-s{self.seed}"
+
+    def to_json(self) -> str:
+        """Describe it on one line, for a worker."""
+        content = {"cell": self.cell.canonical_json, "seed": self.seed, "command": self.command}
+        return json.dumps(content)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Request":
+        """Build what `to_json` described."""
+        content = json.loads(text)
+        return cls(Cell.from_json(content["cell"]), content["seed"], content["command"])
+
+
+def requests(
+    cells: Sequence[Cell],
+    seeds: Iterable[int],
+    *,
+    spec: str | None = None,
+    overrides: Sequence[str] = (),
+) -> list[Request]:
+    """Ask for every cell with every seed, all cells of one seed before the next seed.
+
+    In this order what is there at any time compares methods on the same seeds.
+
+    Args:
+        cells: What to run.
+        seeds: With which seeds.
+        spec: Path of the spec, if it is not the one that comes with the package.
+        overrides: The `--set` options that made the cells.
+    """
+    return [
+        Request(cell, seed, _command(cell, seed, spec, overrides))
+        for seed in seeds
+        for cell in cells
+    ]
+
+
+def _command(cell: Cell, seed: int, spec: str | None, overrides: Sequence[str]) -> str:
+    words = ["recollect", "run", cell.benchmark]
+    words += ["--spec", spec] if spec is not None else []
+    words += ["--method", cell.method, "--seeds", f"{seed}:{seed + 1}"]
+    words += ["--memory", str(cell.capacity)] if cell.capacity else []
+    words += ["--protocol", cell.protocol]
+    for override in overrides:
+        words += ["--set", override]
+    return shlex.join(words)

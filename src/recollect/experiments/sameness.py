@@ -1,0 +1,26 @@
+"""Two runs of one cell with one seed: are they the same?"""
+
+from dataclasses import replace
+from typing import Final
+
+from recollect.experiments.record import Record
+
+_NONE: Final = 0.0
+
+
+def without_times(record: Record) -> Record:
+    """Return the record less all that may differ between two runs of the same identity.
+
+    Times, peak memory and the number of continuations go; every count stays.
+    """
+    return replace(
+        record,
+        step_seconds=(_NONE, _NONE, _NONE),
+        learn_seconds=_NONE,
+        wall_seconds=_NONE,
+        cpu_seconds=_NONE,
+        peak_bytes=0,
+        num_resumes=0,
+        started_at="",
+        command="",
+    )

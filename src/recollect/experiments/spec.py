@@ -1,0 +1,300 @@
+"""What to run, as a TOML file says it: read, overridden and checked as a whole."""
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
+
+from recollect.benchmarks import RECIPES
+from recollect.errors import ConfigError
+from recollect.experiments.method_tables import MethodTable, read_method
+from recollect.experiments.nearest import nearest
+from recollect.learner.passes import Passes
+
+Problem = tuple[str, str]
+
+GIVEN: Final = "given with --set"
+
+# What a protocol decides: a spec written for one protocol does not bind another in these.
+_OF_THE_PROTOCOL: Final = (
+    ("stream", "batch_size"),
+    ("stream", "examples_per_segment"),
+    ("stream", "validation_per_segment"),
+    ("optimizer", "lr"),
+    ("learner", "replay"),
+    ("learner", "iterations"),
+)
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class StreamTable(_Table):
+    """`[stream]`: what arrives. Keys left out are the protocol's."""
+
+    batch_size: PositiveInt | None = None
+    examples_per_segment: PositiveInt | None = None
+    validation_per_segment: Annotated[int, Field(ge=0)] | None = None
+    data: str | None = None
+
+
+class ModelTable(_Table):
+    """`[model]`: what learns. `"usual"` is the benchmark's own choice."""
+
+    name: Literal["usual", "mlp", "reduced-resnet18"] = "usual"
+    hidden: list[PositiveInt] | None = None
+
+
+class OptimizerTable(_Table):
+    """`[optimizer]`: how it steps. Without `lr`, the protocol's."""
+
+    name: Literal["sgd", "adam"] = "sgd"
+    lr: Annotated[float, Field(gt=0)] | None = None
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    found: str | None = None
+
+
+class LearnerTable(_Table):
+    """`[learner]`: how it learns, whatever the method."""
+
+    replay: PositiveInt | None = None
+    iterations: PositiveInt | None = None
+    passes: Passes = "joint"
+
+
+class EvaluationTable(_Table):
+    """`[evaluation]`: what is counted, and how often."""
+
+    on: Literal["test", "validation"] = "test"
+    points: PositiveInt = 20
+    examples: PositiveInt = 1000
+
+
+class _File(_Table):
+    benchmark: str
+    protocol: str = "paper"
+    memory: list[PositiveInt] | None = None
+    seeds: PositiveInt = 10
+    compare: list[str] | None = None
+    stream: StreamTable = StreamTable()
+    model: ModelTable = ModelTable()
+    optimizer: OptimizerTable = OptimizerTable()
+    learner: LearnerTable = LearnerTable()
+    evaluation: EvaluationTable = EvaluationTable()
+    methods: dict[str, dict[str, Any]]
+
+
+class Spec(_Table):
+    """A checked spec: one benchmark, several methods, one or more memory sizes.
+
+    Attributes:
+        benchmark: Name of the benchmark.
+        protocol: Whose reading of it.
+        memory: Memory sizes to run, in slots; the protocol's if None.
+        seeds: How many seeds are run when nobody says.
+        compare: Methods that are run when nobody says.
+        stream: What arrives.
+        model: What learns.
+        optimizer: How it steps.
+        learner: How it learns, whatever the method.
+        evaluation: What is counted, and how often.
+        methods: The methods by the names this spec gives them.
+    """
+
+    benchmark: str
+    protocol: str
+    memory: tuple[int, ...] | None
+    seeds: int
+    compare: tuple[str, ...]
+    stream: StreamTable
+    model: ModelTable
+    optimizer: OptimizerTable
+    learner: LearnerTable
+    evaluation: EvaluationTable
+    methods: dict[str, MethodTable]
+
+
+def load_spec(
+    path: str | Path, *, overrides: Sequence[str] = (), protocol: str | None = None
+) -> Spec:
+    """Read a spec file, change it, and check all of it.
+
+    Args:
+        path: A TOML file.
+        overrides: `"optimizer.lr=0.1"` and the like; the value is read as TOML, or as a string if
+            it is none.
+        protocol: Another protocol than the file's. What protocols differ in (batch size, examples
+            a segment, learning rate, replay, iterations, memory) is then that protocol's own.
+
+    Raises:
+        ConfigError: The file is missing or not TOML, or breaks rules; every problem is listed.
+    """
+    path = Path(path)
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(str(path), [("", f"cannot be read ({error.strerror}).")]) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(str(path), [("", f"is not TOML: {error}.")]) from error
+    if protocol is not None and protocol != raw.get("protocol", "paper"):
+        _change_protocol(raw, protocol)
+    problems = apply_overrides(raw, overrides)
+    return check_spec(raw, source=str(path), problems=problems)
+
+
+def check_spec(raw: Mapping[str, Any], *, source: str, problems: Iterable[Problem] = ()) -> Spec:
+    """Turn nested tables into a spec.
+
+    Args:
+        raw: What `tomllib` made of a file.
+        source: How to call it in an error.
+        problems: What is wrong already.
+
+    Raises:
+        ConfigError: Rules are broken; every problem is listed.
+    """
+    found = [*problems]
+    file: _File | None = None
+    try:
+        file = _File.model_validate(dict(raw))
+    except ValidationError as error:
+        found += [_told(problem) for problem in error.errors()]
+    found += _benchmark_problems(raw)
+    methods, of_methods = _read_methods(raw)
+    found += of_methods
+    found += _compare_problems(raw, methods)
+    found += _model_problems(raw)
+    if found or file is None:
+        raise ConfigError(source, found)
+    return Spec(
+        benchmark=file.benchmark,
+        protocol=file.protocol,
+        memory=None if file.memory is None else tuple(dict.fromkeys(file.memory)),
+        seeds=file.seeds,
+        compare=tuple(file.compare or file.methods),
+        stream=file.stream,
+        model=file.model,
+        optimizer=file.optimizer,
+        learner=file.learner,
+        evaluation=file.evaluation,
+        methods=methods,
+    )
+
+
+def apply_overrides(raw: dict[str, Any], overrides: Iterable[str]) -> list[Problem]:
+    """Write `path=value` pairs into nested tables; return what could not be written."""
+    problems = []
+    for override in overrides:
+        path, equals, text = override.partition("=")
+        keys = path.strip().split(".")
+        if not equals or not all(keys):
+            problems.append(("--set", f"is {override!r}; write it as path.to.key=value."))
+            continue
+        table = raw
+        for key in keys[:-1]:
+            inner = table.setdefault(key, {})
+            if not isinstance(inner, dict):
+                problems.append(("--set", f"is {override!r}, but `{key}` is not a table."))
+                break
+            table = inner
+        else:
+            table[keys[-1]] = _toml_value(text.strip())
+            # How the old value was found says nothing about the new one.
+            if "found" in table and keys[-1] != "found":
+                table["found"] = GIVEN
+    return problems
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _change_protocol(raw: dict[str, Any], protocol: str) -> None:
+    raw["protocol"] = protocol
+    raw.pop("memory", None)
+    for table, key in _OF_THE_PROTOCOL:
+        if isinstance(raw.get(table), dict):
+            raw[table].pop(key, None)
+    if isinstance(raw.get("optimizer"), dict) and "found" in raw["optimizer"]:
+        raw["optimizer"]["found"] = f"default of protocol {protocol}"
+
+
+def _told(error: Any) -> Problem:
+    """Say one of pydantic's findings in our words."""
+    path = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return path, f"unknown key; {nearest(str(error['loc'][-1]), _keys_at(error['loc'][:-1]))}"
+    if error["type"] == "missing":
+        return path, "is missing; a spec needs it."
+    rule = error["msg"].removeprefix("Input ").replace("a valid ", "a ")
+    return path, f"is {error['input']!r}; it {rule}."
+
+
+def _keys_at(location: tuple[str | int, ...]) -> list[str]:
+    fields = _File.model_fields
+    if not location:
+        return list(fields)
+    table = fields[str(location[0])].annotation
+    return list(table.model_fields) if isinstance(table, type) and issubclass(table, _Table) else []
+
+
+def _benchmark_problems(raw: Mapping[str, Any]) -> list[Problem]:
+    name, protocol = raw.get("benchmark"), raw.get("protocol", "paper")
+    names = sorted({known for known, _ in RECIPES})
+    if not isinstance(name, str) or not isinstance(protocol, str):
+        return []  # reported as a wrong type already
+    if name not in names:
+        return [("benchmark", f"is {name!r}; {nearest(name, names)}")]
+    protocols = [source for known, source in RECIPES if known == name]
+    if protocol not in protocols:
+        return [("protocol", f"is {protocol!r}; {name} is defined for {', '.join(protocols)}.")]
+    return []
+
+
+def _read_methods(raw: Mapping[str, Any]) -> tuple[dict[str, MethodTable], list[Problem]]:
+    tables = raw.get("methods")
+    if not isinstance(tables, Mapping):
+        return {}, []
+    if not tables:
+        return {}, [("methods", "is empty; add a table such as [methods.er].")]
+    learner = raw.get("learner")
+    shared = learner if isinstance(learner, Mapping) else {}
+    methods, problems = {}, []
+    for name, table in tables.items():
+        if not isinstance(table, Mapping):
+            continue  # reported as a wrong type already
+        method, of_this = read_method(name, table, shared=shared)
+        problems += [(f"methods.{name}{path}", message) for path, message in of_this]
+        if method is not None:
+            methods[name] = method
+    return methods, problems
+
+
+def _compare_problems(raw: Mapping[str, Any], methods: Mapping[str, MethodTable]) -> list[Problem]:
+    tables, compare = raw.get("methods"), raw.get("compare")
+    if not isinstance(compare, list) or not isinstance(tables, Mapping):
+        return []
+    return [
+        (f"compare.{position}", f"is {name!r}, which has no table; {nearest(name, tables)}")
+        for position, name in enumerate(compare)
+        if isinstance(name, str) and name not in tables and name not in methods
+    ]
+
+
+def _model_problems(raw: Mapping[str, Any]) -> list[Problem]:
+    model, optimizer = raw.get("model"), raw.get("optimizer")
+    problems = []
+    if isinstance(model, Mapping) and "hidden" in model and model.get("name") != "mlp":
+        problems.append(("model.hidden", 'only an MLP has hidden widths; set name = "mlp".'))
+    if isinstance(optimizer, Mapping) and optimizer.get("name") == "adam":
+        momentum = optimizer.get("momentum")
+        if momentum:
+            problems.append(("optimizer.momentum", f"is {momentum!r}; only sgd takes it."))
+    return problems

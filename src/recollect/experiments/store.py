@@ -1,0 +1,205 @@
+"""A folder of records: append-only, safe with many writers, opened by anything that reads Parquet.
+
+    records/BENCHMARK/METHOD-HASH-sSEED.parquet    one row, there whole or not at all
+    checkpoints/BENCHMARK/METHOD-HASH-sSEED/       where a run is, while it is not done
+    claims/BENCHMARK/METHOD-HASH-sSEED             held by the process that runs it
+
+All records in one line: `duckdb.sql("select * from 'STORE/records/*/*.parquet'")`.
+"""
+
+import errno
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import final
+from uuid import uuid4
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from recollect.errors import StoreError
+from recollect.experiments.columns import from_table, to_table
+from recollect.experiments.record import Record
+from recollect.experiments.request import Request
+
+
+@final
+class Store:
+    """Records of runs in one folder. Any number of processes may use it at once.
+
+    Args:
+        root: The folder; it need not exist to be read as empty.
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = Path(root)
+
+    def prepare(self) -> None:
+        """Make the folders and see that they can be written to, before hours are spent.
+
+        Raises:
+            StoreError: They cannot.
+        """
+        with store_explained(self.root):
+            for part in ("records", "checkpoints", "claims"):
+                (self.root / part).mkdir(parents=True, exist_ok=True)
+            probe = self.root / f".probe.{uuid4().hex}"
+            write_whole(probe, b"recollect")
+            probe.unlink()
+
+    # --- records ----------------------------------------------------------------------------------
+
+    def record_path(self, request: Request) -> Path:
+        """Return where the record of a run that is done will be, or is."""
+        return self.root / "records" / request.cell.benchmark / f"{request.key}.parquet"
+
+    def is_done(self, request: Request) -> bool:
+        """Say whether the run is in the store."""
+        return self.record_path(request).exists()
+
+    def add(self, request: Request, record: Record) -> Path:
+        """Write the record of a run. One that failed stands beside others of the same run.
+
+        Raises:
+            StoreError: The disk is full or not writable. Nothing half-written is left.
+        """
+        path = self.record_path(request)
+        if record.status != "done":
+            path = path.with_name(f"{request.key}.failed-{time.time_ns()}.parquet")
+        sink = pa.BufferOutputStream()
+        # One row has nothing to share between rows and nothing to skip.
+        pq.write_table(to_table(record), sink, use_dictionary=False, write_statistics=False)
+        with store_explained(self.root):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, sink.getvalue())
+        return path
+
+    def record(self, request: Request) -> Record | None:
+        """Return the record of a run: the one that is done, else the last that failed."""
+        path = self.record_path(request)
+        failed = sorted(path.parent.glob(f"{request.key}.failed-*.parquet"))
+        for candidate in (path, *reversed(failed)):
+            if candidate.exists():
+                return _read(candidate)[0]
+        return None
+
+    def records(self) -> list[Record]:
+        """Return one record for each run there is: the one that is done, else the last that failed.
+
+        Raises:
+            StoreError: A file is damaged or of a newer layout.
+        """
+        latest: dict[tuple[str, int, str], Record] = {}
+        # Failures in the order they happened, then what is done, so that the last one stands.
+        paths = sorted((self.root / "records").glob("*/*.parquet"), key=_order)
+        for record in (record for path in paths for record in _read(path)):
+            latest[record.spec_hash, record.seed, record.protocol] = record
+        return sorted(
+            latest.values(), key=lambda r: (r.benchmark, r.method, r.capacity, r.spec_hash, r.seed)
+        )
+
+    # --- runs that are not done -------------------------------------------------------------------
+
+    def checkpoint_folder(self, request: Request) -> Path:
+        """Return where a run keeps what it needs to continue."""
+        return self.root / "checkpoints" / request.cell.benchmark / request.key
+
+    def forget_checkpoint(self, request: Request) -> None:
+        """Remove what a run needed to continue."""
+        folder = self.checkpoint_folder(request)
+        if folder.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @contextmanager
+    def claimed(self, request: Request) -> Iterator[bool]:
+        """Hold the run for this process while the block runs; yield False if another holds it.
+
+        The kernel drops the claim when its holder dies, so a killed run is free at once.
+        """
+        path = self.root / "claims" / request.cell.benchmark / request.key
+        with store_explained(self.root):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = path.open("a")
+        with handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                    raise
+                yield False
+                return
+            yield True
+            # Whoever opened the file before it goes will look for the record and find it.
+            if self.is_done(request):
+                path.unlink(missing_ok=True)
+
+
+def read_records(root: str | os.PathLike[str]) -> list[Record]:
+    """Return the records of a store: `Store(root).records()`."""
+    return Store(root).records()
+
+
+def write_whole(path: Path, content: bytes | pa.Buffer) -> None:
+    """Write a file so that it is there whole or not at all, also after a power cut."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the rename itself must survive a power cut
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def store_explained(root: Path) -> Iterator[None]:
+    """Turn the system's errors inside the block into one that says what to do.
+
+    Raises:
+        StoreError: The disk is full, or the folder cannot be written to.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or str(error)).rstrip(".")
+        # Without a number it is from safetensors, which has no other way to say "disk full".
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, None):
+            advice = "has no room left; free some, then give the same command again: it continues"
+        elif error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            advice = "cannot be written to; choose another folder with --out"
+        elif error.errno in (errno.ENOTDIR, errno.EEXIST):
+            advice = "is not a folder; choose another with --out"
+        else:
+            advice = "cannot be used; choose another folder with --out"
+        raise StoreError(
+            f"the store `{root}` {advice}. The system says: {reason}. Finished runs are safe."
+        ) from error
+
+
+def _order(path: Path) -> tuple[bool, str, str]:
+    key, _, failed = path.stem.partition(".failed-")
+    return not failed, key, failed
+
+
+def _read(path: Path) -> list[Record]:
+    try:
+        # One file at a time: a table read by its folder would take types from the first file.
+        return from_table(pq.ParquetFile(path).read())
+    except (pa.ArrowException, OSError) as error:
+        raise StoreError(
+            f"`{path}` cannot be read ({error}); move it away and run its cell again."
+        ) from error
+    except StoreError as error:
+        raise StoreError(f"`{path}`: {error}") from error

@@ -1,0 +1,97 @@
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from recollect.cli.progress import LiveDisplay, PlainDisplay, RunNames
+from recollect.experiments.cell import cells
+from recollect.experiments.configs import config_path
+from recollect.experiments.events import Event
+from recollect.experiments.request import Request, requests
+from recollect.experiments.spec import load_spec
+
+
+@pytest.fixture
+def wanted() -> list[Request]:
+    spec = load_spec(config_path("mnist-split"))
+    return requests(cells(spec, methods=["er", "gss"]), range(1))
+
+
+def terminal(*, is_terminal: bool) -> Console:
+    return Console(file=io.StringIO(), force_terminal=is_terminal, width=100, color_system=None)
+
+
+def shown(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def progress(request: Request) -> Event:
+    return Event(
+        "progress",
+        request,
+        segment=2,
+        num_segments=5,
+        seen=2000,
+        num_examples=5000,
+        accuracy=0.9,
+        examples_per_second=4321.0,
+    )
+
+
+def test_a_terminal_shows_each_run_and_the_means_so_far(wanted: list[Request]) -> None:
+    console = terminal(is_terminal=True)
+    with LiveDisplay(console, wanted, 2) as display:
+        display.tick()
+        display.note(Event("started", wanted[0]))
+        display.note(Event("done", wanted[0], accuracy=0.8, forgetting=0.1, seconds=1.0))
+        display.note(progress(wanted[1]))
+        display.tick()
+    text = shown(console)
+    assert "starting workers" in text
+    assert "1 of 2 runs" in text
+    assert "2/5" in text
+    assert "90.0%" in text
+    assert "4,321" in text
+    assert "er 80.0% (n=1)" in text
+    assert "left" in text
+
+
+def test_what_went_wrong_stays_on_the_screen(wanted: list[Request]) -> None:
+    console = terminal(is_terminal=True)
+    with LiveDisplay(console, wanted, 2) as display:
+        display.note(Event("failed", wanted[0], message="Traceback\nValueError: [bad] value"))
+        display.note(Event("died", wanted[1], message="its worker ended with SIGKILL"))
+        display.stopping()
+        display.tick()
+    text = shown(console)
+    assert "failed: mnist-split er seed 0: ValueError: [bad] value" in text
+    assert "lost a worker: mnist-split gss seed 0: its worker ended with SIGKILL" in text
+    assert "1 failed" in text
+    assert "each run saves its place" in text
+
+
+def test_plain_lines_are_one_a_run(wanted: list[Request]) -> None:
+    console = terminal(is_terminal=False)
+    display = PlainDisplay(console, wanted, 2)
+    display.note(Event("started", wanted[0]))
+    display.note(progress(wanted[0]))
+    display.note(Event("done", wanted[0], accuracy=0.8, forgetting=0.1, seconds=1.25))
+    display.note(Event("elsewhere", wanted[1]))
+    display.note(Event("done", wanted[1], is_new=False))
+    assert shown(console).splitlines() == [
+        "1/2  mnist-split er seed 0: accuracy 80.0%, forgetting 10.0%, 1.2 s",
+        "mnist-split gss seed 0: another command is running it; waiting",
+        "2/2  mnist-split gss seed 0: done by another command",
+    ]
+
+
+def test_memory_sizes_are_named_only_if_there_are_several(wanted: list[Request]) -> None:
+    spec = load_spec(Path(config_path("mnist-split")))
+    several = requests(cells(spec, methods=["er"], memory=[100, 200]), [0])
+    assert RunNames(wanted).short(wanted[0]) == "er"
+    assert [RunNames(several).short(request) for request in several] == [
+        "er, 100 slots",
+        "er, 200 slots",
+    ]

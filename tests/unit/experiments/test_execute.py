@@ -1,0 +1,176 @@
+import json
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from recollect.errors import StoreError
+from recollect.experiments import resume
+from recollect.experiments.build import build
+from recollect.experiments.execute import Progress, Stopped, execute
+from recollect.experiments.request import Request
+from recollect.experiments.sameness import without_times
+from recollect.metrics import evaluate
+
+RequestFor = Callable[..., Request]
+NUM_STEPS = 20  # 5 segments of 40 examples in batches of 10
+
+
+def stop_after(steps: int) -> Callable[[], bool]:
+    asked = count(1)
+    return lambda: next(asked) >= steps
+
+
+@pytest.mark.parametrize("method", ["van", "er", "er-pc-mir", "gss"])
+def test_the_record_holds_what_a_bare_loop_gives(request_for: RequestFor, method: str) -> None:
+    request = request_for(method)
+    record = execute(request)
+    benchmark, learner = build(request.cell, request.seed)
+    right, rows = 0, []
+    for inputs, labels in benchmark.stream:
+        report = learner.observe(inputs, labels)
+        right += int((report.updates[0].incoming_outputs.argmax(1) == labels).sum())
+        if benchmark.stream.batches_given in benchmark.stream.boundaries:
+            counts = evaluate(learner.predict, benchmark.segments, on="validation")
+            rows.append(tuple(correct for correct, _ in counts))
+    assert record.status == "done"
+    assert record.correct == tuple(rows)
+    assert record.total == (20,) * 5
+    assert (record.prequential_correct, record.prequential_total) == (right, 200)
+    assert (record.num_steps, record.num_examples) == (NUM_STEPS, 200)
+    assert (record.capacity, len(record.memory)) == ((0, 0) if method == "van" else (20, 7))
+    if learner.memory is not None:
+        assert dict(zip(record.memory[-1].classes, record.memory[-1].counts, strict=True)) == (
+            learner.memory.counts_by_class()
+        )
+
+
+def test_the_curve_has_its_points_over_the_segments_met(request_for: RequestFor) -> None:
+    record = execute(request_for())
+    # 7 points over 20 batches, rounded; a segment is 4 batches, 10 examples a batch.
+    assert [point.seen for point in record.curve] == [30, 60, 90, 110, 140, 170, 200]
+    assert [len(point.total) for point in record.curve] == [1, 2, 3, 3, 4, 5, 5]
+    assert record.curve[0].total == (10,)
+
+
+def test_who_left_the_memory_adds_up_to_who_entered(request_for: RequestFor) -> None:
+    request = request_for("gss")
+    record = execute(request)
+    benchmark, learner = build(request.cell, request.seed)
+    num_written = sum(
+        len(learner.observe(inputs, labels).written_slots) for inputs, labels in benchmark.stream
+    )
+    num_evicted = sum(sum(point.evicted_counts) for point in record.memory)
+    assert num_evicted == num_written - 20
+    scored = [p.evicted_mean_score for p in record.memory if p.evicted_counts]
+    assert all(score is not None for score in scored)
+
+
+@pytest.mark.parametrize("steps", [1, 4, 7, 13, NUM_STEPS])
+@pytest.mark.parametrize("method", ["van", "er-pc-mir", "gss"])
+def test_a_run_that_was_stopped_and_continued_is_the_undisturbed_one(
+    request_for: RequestFor, tmp_path: Path, method: str, steps: int
+) -> None:
+    request, place = request_for(method), tmp_path / "place"
+    with pytest.raises(Stopped):
+        execute(request, checkpoints=place, should_stop=stop_after(steps))
+    continued = execute(request, checkpoints=place)
+    assert continued.num_resumes == 1
+    assert without_times(continued) == without_times(execute(request))
+
+
+def test_a_run_may_be_stopped_again_and_again(request_for: RequestFor, tmp_path: Path) -> None:
+    request, place = request_for("er-pc-mir"), tmp_path / "place"
+    for _ in range(5):
+        with pytest.raises(Stopped):
+            execute(request, checkpoints=place, should_stop=stop_after(3))
+    continued = execute(request, checkpoints=place)
+    assert continued.num_resumes == 5
+    assert without_times(continued) == without_times(execute(request))
+
+
+def test_saving_all_the_time_changes_nothing(request_for: RequestFor, tmp_path: Path) -> None:
+    eager = execute(request_for(), checkpoints=tmp_path / "place", checkpoint_share=1e6)
+    assert without_times(eager) == without_times(execute(request_for()))
+    files = sorted(file.name for file in (tmp_path / "place").iterdir())
+    assert files == ["learner-20.ckpt", "run.json"]
+
+
+def test_a_kill_between_the_two_files_of_a_checkpoint_leaves_the_older_pair(
+    request_for: RequestFor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "place"
+    with pytest.raises(Stopped):
+        execute(request_for(), checkpoints=place, should_stop=stop_after(5))
+
+    def power_cut(*_arguments: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(resume, "write_whole", power_cut)
+        failed = execute(request_for(), checkpoints=place, should_stop=stop_after(3))
+    assert failed.status == "failed"
+    assert {"learner-5.ckpt", "learner-8.ckpt"} <= {file.name for file in place.iterdir()}
+    continued = execute(request_for(), checkpoints=place)
+    assert continued.num_resumes == 1
+    assert without_times(continued) == without_times(execute(request_for()))
+
+
+@pytest.mark.parametrize("damage", ["json", "learner", "gone", "commit", "cursor"])
+def test_a_checkpoint_nobody_can_vouch_for_is_left_and_the_run_starts_anew(
+    request_for: RequestFor, tmp_path: Path, damage: str
+) -> None:
+    place = tmp_path / "place"
+    with pytest.raises(Stopped):
+        execute(request_for(), checkpoints=place, should_stop=stop_after(5))
+    content = json.loads((place / "run.json").read_text())
+    learner = place / content["learner"]
+    if damage == "json":
+        (place / "run.json").write_text("{")
+    elif damage == "learner":
+        learner.write_bytes(learner.read_bytes()[:-1])
+    elif damage == "gone":
+        learner.unlink()
+    elif damage == "commit":
+        (place / "run.json").write_text(json.dumps({**content, "commit": "another"}))
+    else:
+        content["stream"]["fingerprint"] = "0" * 64
+        (place / "run.json").write_text(json.dumps(content))
+    started_anew = execute(request_for(), checkpoints=place)
+    assert started_anew.num_resumes == 0
+    assert without_times(started_anew) == without_times(execute(request_for()))
+
+
+def test_a_run_that_raises_is_recorded_with_its_traceback(request_for: RequestFor) -> None:
+    record = execute(request_for("diverging"))
+    assert record.status == "failed"
+    assert record.error is not None
+    assert "NonFiniteError" in record.error
+    assert "Traceback" in record.error
+    assert record.num_steps < NUM_STEPS
+
+
+def test_a_store_that_cannot_be_written_is_no_failure_of_the_run(
+    request_for: RequestFor, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="is not a folder"):
+        execute(request_for(), checkpoints=tmp_path / "file" / "place", checkpoint_share=1e6)
+
+
+def test_progress_says_where_the_run_is(request_for: RequestFor) -> None:
+    told: list[Progress] = []
+    execute(request_for(), on_progress=told.append)
+    assert (told[0].segment, told[0].num_segments) == (1, 5)
+    assert (told[0].seen, told[0].num_examples) == (10, 200)
+    assert told[0].examples_per_second > 0
+
+
+def test_times_add_up(request_for: RequestFor) -> None:
+    record = execute(request_for())
+    assert 0 < record.learn_seconds <= record.wall_seconds
+    assert record.step_seconds == tuple(sorted(record.step_seconds))
+    assert record.step_seconds[0] > 0
+    assert record.threads == 1
+    assert record.peak_bytes > 50_000_000

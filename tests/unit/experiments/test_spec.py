@@ -1,0 +1,123 @@
+from pathlib import Path
+
+import pytest
+
+from recollect.errors import ConfigError
+from recollect.experiments.spec import GIVEN, apply_overrides, load_spec
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "spec.toml"
+    path.write_text(text)
+    return path
+
+
+def problems_of(tmp_path: Path, text: str, *overrides: str) -> dict[str, str]:
+    with pytest.raises(ConfigError) as raised:
+        load_spec(written(tmp_path, text), overrides=overrides)
+    return dict(raised.value.problems)
+
+
+def test_five_mistakes_are_reported_as_five_each_with_its_path(tmp_path: Path) -> None:
+    text = """
+    benchmark = "mnist-spilt"
+    memmory = [500]
+    [optimizer]
+    lr = "fast"
+    [methods.er-p]
+    step_size = -1.0
+    norm_flor = 2.0
+    """
+    problems = problems_of(tmp_path, text)
+    assert problems == {
+        "memmory": "unknown key; did you mean `memory`?",
+        "optimizer.lr": "is 'fast'; it should be a number.",
+        "benchmark": "is 'mnist-spilt'; did you mean `mnist-split`?",
+        "methods.er-p.norm_flor": "unknown key; did you mean `norm_floor`?",
+        "methods.er-p.step_size": problems["methods.er-p.step_size"],
+    }
+    assert "-1.0" in problems["methods.er-p.step_size"]
+
+
+def test_the_message_counts_the_problems_and_names_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path, 'benchmark = "mnist-split"\nseeds = 0\n[methods.er]\n[model]\nx = 1')
+    with pytest.raises(ConfigError, match=r"spec\.toml has 2 problems:\n  seeds: is 0; .*\n  mode"):
+        load_spec(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "rule"),
+    [
+        ("[methods.err]", "methods.err", "'err' is no method; did you mean `er`?"),
+        ("[methods.mine]\nbase = 'er-x'", "methods.mine.base", "did you mean `er-"),
+        ("[methods.'a b']", "methods.a b", "small letters, digits and hyphens"),
+        ("[methods.er]\niterations = 0", "methods.er.iterations", "whole number from 1"),
+        ("[methods.er]\nlr = 0.0", "methods.er.lr", "greater than 0"),
+        ("[methods.er]\npasses = 'grouped'", "methods.er", "rule has no groups"),
+        ("[methods.er-mir]\ncandidates = 3", "methods.er-mir.candidates", "fewer than `replay`"),
+        ("[methods.er-c]\npick = 'best'", "methods.er-c.pick", "'highest' or 'proportional'"),
+        ("[methods.er-p]\nstep_size = nan", "methods.er-p.step_size", "finite number"),
+        ("[methods]\ner = 3", "methods.er", "it should be a dictionary"),
+        ("methods = {}", "methods", "is empty"),
+        ("compare = ['er-p']\n[methods.er]", "compare.0", "'er-p', which has no table"),
+        ("[model]\nhidden = [5]\n[methods.er]", "model.hidden", "only an MLP"),
+        (
+            "[optimizer]\nname = 'adam'\nmomentum = 0.9\n[methods.er]",
+            "optimizer.momentum",
+            "only sgd",
+        ),
+        ("protocol = 'raptormai'\n[methods.er]", "protocol", "paper, mir-official"),
+    ],
+)
+def test_each_rule_says_what_would_be_right(
+    tmp_path: Path, text: str, path: str, rule: str
+) -> None:
+    problems = problems_of(tmp_path, f"benchmark = 'mnist-split'\n{text}")
+    assert list(problems) == [path]
+    assert rule in problems[path]
+
+
+def test_a_missing_benchmark_is_said_to_be_missing(tmp_path: Path) -> None:
+    assert problems_of(tmp_path, "[methods.er]") == {"benchmark": "is missing; a spec needs it."}
+
+
+@pytest.mark.parametrize(("text", "reason"), [("a = [", "is not TOML"), (None, "cannot be read")])
+def test_a_file_that_cannot_be_read_is_one_problem(
+    tmp_path: Path, text: str | None, reason: str
+) -> None:
+    path = tmp_path / "absent.toml" if text is None else written(tmp_path, text)
+    with pytest.raises(ConfigError, match=f"{path.name} has 1 problem:\n  {reason}"):
+        load_spec(path)
+
+
+def test_an_override_is_read_as_toml_and_forgets_how_the_old_value_was_found(
+    tmp_path: Path,
+) -> None:
+    path = written(
+        tmp_path,
+        'benchmark = "mnist-split"\n[optimizer]\nlr = 1.0\nfound = "by hand"\n[methods.er]\n',
+    )
+    spec = load_spec(path, overrides=["optimizer.lr=0.5", "learner.passes=separate", "memory=[7]"])
+    assert (spec.optimizer.lr, spec.optimizer.found) == (0.5, GIVEN)
+    assert (spec.learner.passes, spec.memory) == ("separate", (7,))
+
+
+def test_an_override_that_cannot_be_written_is_a_problem() -> None:
+    problems = apply_overrides({"seeds": 1}, ["seeds.x=1", "nonsense", ".=1"])
+    assert [message for _, message in problems] == [
+        "is 'seeds.x=1', but `seeds` is not a table.",
+        "is 'nonsense'; write it as path.to.key=value.",
+        "is '.=1'; write it as path.to.key=value.",
+    ]
+
+
+def test_another_protocol_brings_its_own_settings_unless_they_are_given(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        'benchmark = "mnist-split"\nmemory = [9]\n[optimizer]\nlr = 0.05\n[learner]\nreplay = 3\n'
+        "[methods.er]\n",
+    )
+    other = load_spec(path, protocol="mir-official", overrides=["learner.replay=4"])
+    assert (other.optimizer.lr, other.memory, other.learner.replay) == (None, None, 4)
+    same = load_spec(path, protocol="paper")
+    assert (same.optimizer.lr, same.memory, same.learner.replay) == (0.05, (9,), 3)

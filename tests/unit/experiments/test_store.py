@@ -1,0 +1,191 @@
+import dataclasses
+import json
+import multiprocessing
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.dataset as ds  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+
+from recollect.errors import StoreError
+from recollect.experiments.columns import SCHEMA, from_row, to_table
+from recollect.experiments.execute import execute, failed_record
+from recollect.experiments.record import SCHEMA_VERSION, Record
+from recollect.experiments.request import Request
+from recollect.experiments.store import Store, read_records
+
+RequestFor = Callable[..., Request]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    made = Store(tmp_path / "store")
+    made.prepare()
+    return made
+
+
+@pytest.fixture
+def record(request_for: RequestFor) -> Record:
+    return execute(request_for())
+
+
+def test_a_record_comes_back_as_it_was_written(
+    store: Store, record: Record, request_for: RequestFor
+) -> None:
+    path = store.add(request_for(), record)
+    hash8 = request_for().cell.spec_hash[:8]
+    assert path == store.root / "records" / "mnist-split" / f"er-{hash8}-s0.parquet"
+    assert store.records() == [record] == read_records(store.root)
+    assert store.record(request_for()) == record
+    assert record.curve
+    assert record.memory
+
+
+def test_every_field_of_a_record_has_its_column() -> None:
+    assert {column.name for column in SCHEMA} == {
+        field.name for field in dataclasses.fields(Record)
+    }
+
+
+def test_records_open_in_one_line_with_nested_columns(
+    store: Store, record: Record, request_for: RequestFor
+) -> None:
+    store.add(request_for(), record)
+    store.add(request_for(seed=1), dataclasses.replace(record, seed=1))
+    table = ds.dataset(store.root / "records", format="parquet").to_table()
+    assert sorted(table["seed"].to_pylist()) == [0, 1]
+    assert table["curve"][0].as_py()[0]["total"] == list(record.curve[0].total)
+    assert table["correct"][0].as_py() == [list(row) for row in record.correct]
+
+
+def test_polars_and_duckdb_open_them_too(
+    store: Store, record: Record, request_for: RequestFor
+) -> None:
+    store.add(request_for(), record)
+    pattern = f"{store.root}/records/*/*.parquet"
+    polars = pytest.importorskip("polars")
+    assert polars.read_parquet(pattern)["num_steps"].to_list() == [record.num_steps]
+    duckdb = pytest.importorskip("duckdb")
+    assert duckdb.sql(f"select seed, curve[1].seen from '{pattern}'").fetchall()
+
+
+def test_a_record_of_an_older_layout_is_read_with_nothing_where_it_lacks_columns(
+    store: Store, record: Record, request_for: RequestFor
+) -> None:
+    path = store.add(request_for(), record)
+    old = to_table(record).drop_columns(["machine", "peak_bytes", "memory", "schema_version"])
+    pq.write_table(old, path)
+    (read,) = store.records()
+    assert (read.machine, read.peak_bytes, read.memory, read.schema_version) == ({}, 0, (), 0)
+    assert read.correct == record.correct
+
+
+def test_a_record_of_a_newer_layout_is_refused(record: Record) -> None:
+    row = to_table(record).to_pylist()[0]
+    with pytest.raises(StoreError, match=f"`schema_version` is {SCHEMA_VERSION + 1}"):
+        from_row({**row, "schema_version": SCHEMA_VERSION + 1})
+
+
+def test_a_damaged_record_is_named(store: Store, record: Record, request_for: RequestFor) -> None:
+    path = store.add(request_for(), record)
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(
+        StoreError, match=r"er-.*-s0\.parquet` cannot be read .* run its cell again"
+    ):
+        store.records()
+
+
+def test_what_failed_stays_but_what_is_done_counts(
+    store: Store, record: Record, request_for: RequestFor
+) -> None:
+    request = request_for()
+    store.add(request, failed_record(request, "first"))
+    store.add(request, failed_record(request, "second"))
+    assert [found.error for found in store.records()] == ["second"]
+    assert not store.is_done(request)
+    store.add(request, record)
+    assert store.is_done(request)
+    assert [found.status for found in store.records()] == ["done"]
+    assert len(list((store.root / "records").rglob("*.parquet"))) == 3
+
+
+def test_a_run_is_claimed_by_one_process_until_it_ends_or_dies(
+    store: Store, request_for: RequestFor
+) -> None:
+    request = request_for()
+    context = multiprocessing.get_context("fork")
+    ready, go = context.Event(), context.Event()
+
+    def hold() -> None:
+        with store.claimed(request) as is_ours:
+            assert is_ours
+            ready.set()
+            go.wait()
+
+    holder = context.Process(target=hold, daemon=True)
+    holder.start()
+    assert ready.wait(10)
+    with store.claimed(request) as is_ours:
+        assert not is_ours
+    with store.claimed(request_for(seed=1)) as is_ours:
+        assert is_ours
+    holder.kill()
+    holder.join(10)
+    with store.claimed(request) as is_ours:
+        assert is_ours
+
+
+def test_a_file_in_place_of_the_folder_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("")
+    with pytest.raises(StoreError, match="is not a folder; choose another with --out"):
+        Store(tmp_path / "store").prepare()
+
+
+def test_a_folder_that_cannot_be_written_is_explained() -> None:
+    with pytest.raises(StoreError, match=r"the store `/proc/store` cannot be .*--out"):
+        Store("/proc/store").prepare()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_a_read_only_disk_is_explained_and_can_still_be_read(
+    tmp_path: Path, record: Record, request_for: RequestFor
+) -> None:
+    store = Store(tmp_path / "store")
+    store.add(request_for(), record)
+    script = (
+        f"mount --bind {store.root} {store.root} && mount -o remount,ro,bind {store.root} && "
+        f"exec {sys.executable} -c 'from recollect.experiments.store import Store\n"
+        f's = Store("{store.root}")\nprint(len(s.records()))\ns.prepare()\''
+    )
+    ended = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True)
+    if "unshare" in ended.stderr or "mount" in ended.stderr:
+        pytest.skip(f"no private mounts here: {ended.stderr.strip()}")
+    assert ended.stdout == "1\n"
+    assert "cannot be written to; choose another folder with --out" in ended.stderr
+
+
+def test_a_full_disk_is_explained_and_leaves_the_old_records_as_they_were(
+    tmp_path: Path, store: Store, record: Record, request_for: RequestFor
+) -> None:
+    path = store.add(request_for(), record)
+    before = path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))  # no file beyond 1000 bytes
+    try:
+        with pytest.raises(StoreError, match="has no room left; free some"):
+            store.add(request_for(seed=1), record)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert store.records() == [record]
+
+
+def test_a_record_names_no_host(record: Record) -> None:
+    assert os.uname().nodename not in json.dumps(record.machine)
+    assert record.machine.keys() == {"cpu", "cores", "system"}

@@ -1,0 +1,76 @@
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from recollect.errors import StoreError, WorkerError
+from recollect.experiments.events import Event
+from recollect.experiments.execute import execute
+from recollect.experiments.request import Request
+from recollect.experiments.sameness import without_times
+from recollect.experiments.store import Store
+from recollect.experiments.sweep import sweep
+
+RequestFor = Callable[..., Request]
+
+
+def test_a_sweep_makes_what_is_missing_and_a_failure_stops_nobody(
+    request_for: RequestFor, tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "store")
+    wanted = [request_for("er"), request_for("diverging"), request_for("gss")]
+    store.add(wanted[2], execute(wanted[2]))
+    events: list[Event] = []
+    outcome = sweep(wanted, store, workers=2, on_event=events.append)
+    assert (outcome.num_done, outcome.num_there, outcome.was_stopped) == (1, 1, False)
+    assert [request.cell.method for request in outcome.failed] == ["diverging"]
+    kinds = Counter((e.request.cell.method, e.kind) for e in events if e.kind != "progress")
+    assert kinds == {
+        ("er", "started"): 1,
+        ("er", "done"): 1,
+        ("diverging", "started"): 1,
+        ("diverging", "failed"): 1,
+    }
+    record = store.record(wanted[0])
+    assert record is not None
+    assert record.threads == 1
+    assert without_times(record) == without_times(execute(wanted[0]))
+    failed = store.record(wanted[1])
+    assert failed is not None
+    assert "NonFiniteError" in (failed.error or "")
+    assert not any(path.is_dir() for path in (store.root / "checkpoints").glob("*/*"))
+
+
+def test_nothing_missing_starts_no_worker(
+    request_for: RequestFor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path / "store")
+    store.add(request_for(), execute(request_for()))
+    monkeypatch.setattr(subprocess, "Popen", None)
+    assert sweep([request_for()], store, workers=2).num_there == 1
+
+
+def test_a_worker_that_cannot_start_is_told_with_what_it_said(
+    request_for: RequestFor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "broken" / "torch"
+    broken.mkdir(parents=True)
+    (broken / "__init__.py").write_text("raise ImportError('torch is broken here')")
+    monkeypatch.setenv("PYTHONPATH", str(broken.parent))
+    with pytest.raises(WorkerError, match=r"(?s)could not start.*torch is broken here"):
+        sweep([request_for()], Store(tmp_path / "store"), workers=1)
+
+
+def test_a_store_that_cannot_be_used_is_told_before_anything_is_run(
+    request_for: RequestFor, tmp_path: Path
+) -> None:
+    (tmp_path / "store").write_text("")
+    with pytest.raises(StoreError, match="is not a folder"):
+        sweep([request_for()], Store(tmp_path / "store"), workers=1)
+
+
+def test_at_least_one_worker_is_needed(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="`workers` is 0; pass at least 1"):
+        sweep([], Store(tmp_path), workers=0)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 import typer
 from rich.console import Console
@@ -17,6 +17,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from recollect.benchmarks import BenchmarkName, benchmark
 from recollect.datasets import CATALOGUE, contact_sheet, fetch, load
 from recollect.datasets.catalogue import data_set
 from recollect.datasets.dataset import DataSet
@@ -78,7 +79,16 @@ def show_data_set(
     columns: Annotated[int, typer.Option(min=1, help="Images side by side.")] = 16,
     rows: Annotated[int, typer.Option(min=1, help="At most so many classes.")] = 100,
 ) -> None:
-    """Draw a contact sheet: a row of training images for each class."""
+    """Draw a contact sheet: a row for each class of a data set, or each segment of a benchmark.
+
+    A benchmark (mnist-split, mnist-permuted, cifar10-split, mini-imagenet-split) shows what the
+    learner will see: the first examples of each segment, in order of arrival.
+    """
+    if name in get_args(BenchmarkName):
+        samples = benchmark(cast("BenchmarkName", name), root=root).samples(columns)[:rows]
+        contact_sheet(samples, columns=columns).save(output)
+        print(f"wrote {output}")
+        return
     _known(name)
     loaded = load(name, root=root)
     groups = []

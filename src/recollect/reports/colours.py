@@ -14,9 +14,9 @@ class Colour(NamedTuple):
     dark: str
 
 
-# Hues by hand, lightness by search: the eight methods of the paper are as far apart as we could get
-# them in OKLab for full colour vision, deuteranopia and protanopia at once, with 3 to 1 against
-# the page (2.4 to 1 for the lines of ER-P and ER-C). A test keeps it so.
+# By search over lightness, chroma and nearby hues: the eight methods of the paper are as far apart
+# as we could get them in OKLab for full colour vision, deuteranopia and protanopia at once, with
+# 3 to 1 against the page (2.4 to 1 for the lines of ER-P and ER-C). A test keeps it so.
 _METHODS: Final[Mapping[str, Colour]] = {
     "van": Colour("#5d5d5d", "#bcbcbc"),
     "er": Colour("#476dc9", "#3768de"),

@@ -97,7 +97,14 @@ def run(
     )
     store = Store(out)
     try:
-        outcome, stopped_by = _sweep(wanted, store, workers, checkpoint_share, quiet, as_json)
+        outcome, stopped_by = sweep_shown(
+            wanted,
+            store,
+            workers=workers,
+            checkpoint_share=checkpoint_share,
+            is_quiet=quiet,
+            is_json=as_json,
+        )
     except KeyboardInterrupt:
         _say("Stopped at once; the same command continues from the last places saved.")
         raise typer.Exit(128 + signal.SIGINT) from None
@@ -140,15 +147,20 @@ def _seeds(text: str | None, usual: int) -> range:
     return seeds
 
 
-def _sweep(
+def sweep_shown(
     wanted: Sequence[Request],
     store: Store,
-    workers: int | None,
-    checkpoint_share: float,
-    is_quiet: bool,
-    is_json: bool,
+    *,
+    workers: int | None = None,
+    checkpoint_share: float = CHECKPOINT_SHARE,
+    is_quiet: bool = False,
+    is_json: bool = False,
 ) -> tuple[Outcome, int | None]:
-    """Make the runs; return how that ended, and the signal that stopped it."""
+    """Make the runs that the store lacks and show how they go.
+
+    Returns:
+        How that ended, and the signal that stopped it, None if nothing did.
+    """
     num_missing = _missing(wanted, store)
     with (
         _noted_signals() as received,

@@ -393,12 +393,6 @@ def test_data_is_loaded_by_name_from_where_the_user_says(
     assert loads == [asked]
 
 
-needs_loaders = pytest.mark.skipif(
-    "load" not in dir(datasets), reason="recollect.datasets has no loaders in this tree yet"
-)
-
-
-@needs_loaders
 @pytest.mark.parametrize(("name", "num_segments"), [("mnist-split", 5), ("mnist-permuted", 10)])
 def test_the_embedded_digits_make_the_papers_protocol(name: str, num_segments: int) -> None:
     built = benchmark(name, seed=1)
@@ -415,7 +409,6 @@ def test_the_embedded_digits_make_the_papers_protocol(name: str, num_segments: i
     assert all(0 <= correct <= total and total > 0 for correct, total in counts)
 
 
-@needs_loaders
 def test_the_embedded_training_digits_are_not_among_the_test_digits() -> None:
     segment = benchmark("mnist-permuted").segments[0]
     train = {row.numpy().tobytes() for row in segment.train_source.inputs}
@@ -423,7 +416,6 @@ def test_the_embedded_training_digits_are_not_among_the_test_digits() -> None:
     assert not any(row in train for row in test)
 
 
-@needs_loaders
 @pytest.mark.parametrize(
     ("name", "streamed", "tested"),
     [("cifar10-split", 9750, 2000), ("mini-imagenet-split", 2500, 500)],

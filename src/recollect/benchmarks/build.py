@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from recollect import datasets
 from recollect.benchmarks.benchmark import Benchmark
 from recollect.benchmarks.cut import cut_segments, cut_stream
 from recollect.benchmarks.protocols import Recipe, recipe_for
@@ -61,7 +61,9 @@ def benchmark(
     if validation_per_segment is not None:
         recipe = replace(recipe, validation=validation_per_segment)
     recipe = replace(recipe, defaults=defaults)
-    source = data if isinstance(data, LabelledData) else _load(data or recipe.dataset, root)
+    source = (
+        data if isinstance(data, LabelledData) else datasets.load(data or recipe.dataset, root=root)
+    )
     stream, held_out = cut_stream(source, recipe, seed=seed)
     return Benchmark(
         name=name,
@@ -161,8 +163,3 @@ def benchmark_from_stream(
         defaults=usual_defaults(data, stream.batch_size),
         build_model=model or usual_model(data),
     )
-
-
-def _load(name: str, root: str | Path | None) -> LabelledData:
-    loaded: LabelledData = import_module("recollect.datasets").load(name, root=root)
-    return loaded

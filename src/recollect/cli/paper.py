@@ -1,6 +1,6 @@
 """`recollect paper`: the paper's tables and figures, its numbers beside ours."""
 
-import importlib
+import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -9,8 +9,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from recollect.cli.run import sweep_shown
 from recollect.errors import RecollectError
 from recollect.experiments.record import Record
+from recollect.experiments.runner import requests_for
+from recollect.experiments.store import Store
 from recollect.reports.paper import Comparison, compare, exhibit_named, limited, wanted_cells
 from recollect.reports.paper_formats import as_csv, as_latex, as_markdown, as_terminal, tally
 from recollect.reports.paper_numbers import CAPACITY, EXHIBITS, PAPER_SEEDS, Exhibit
@@ -106,16 +109,17 @@ def _within(records: list[Record], seeds: int | None) -> list[Record]:
 
 
 def _run_missing(wanted: list[Exhibit], *, seeds: int, store: Path, workers: int | None) -> int:
-    """Make the runs that the store lacks; return how many failed."""
-    try:
-        runner = importlib.import_module("recollect.experiments.runner")
-    except ModuleNotFoundError as error:
-        raise RecollectError(
-            "this recollect has no runner (`recollect.experiments.runner`); print what is in the "
-            "store with `--no-run`."
-        ) from error
+    """Make the runs that the store lacks, shown as `recollect run` shows them; count failures."""
     cells = list(dict.fromkeys(cell for exhibit in wanted for cell in wanted_cells(exhibit)))
-    outcome = runner.run_cells(cells, seeds=range(seeds), store=store, workers=workers)
+    try:
+        outcome, stopped_by = sweep_shown(
+            requests_for(cells, range(seeds)), Store(store), workers=workers
+        )
+    except KeyboardInterrupt:
+        stopped_by = int(signal.SIGINT)
+    if stopped_by is not None:
+        print("Stopped; the same command continues.", file=sys.stderr)
+        raise typer.Exit(128 + stopped_by)
     return len(outcome.failed)
 
 

@@ -1,10 +1,10 @@
 """Records from a store, or a clear word why there are none."""
 
-import importlib
 from pathlib import Path
 
 from recollect.errors import RecollectError
 from recollect.experiments.record import Record
+from recollect.experiments.store import read_records
 
 
 def read_store(path: Path) -> list[Record]:
@@ -18,8 +18,7 @@ def read_store(path: Path) -> list[Record]:
             f"`{path}` does not exist; run something first (`recollect run --out {path}`), or give "
             "the folder that an earlier run wrote to."
         )
-    store = importlib.import_module("recollect.experiments.store")
-    records: list[Record] = list(store.read_records(path))
+    records = list(read_records(path))
     if not records:
         raise RecollectError(
             f"`{path}` holds no records; run something first (`recollect run --out {path}`)."

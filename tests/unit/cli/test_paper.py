@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 from tests.unit.reports.runs import read_runs
@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 from recollect.cli import app, paper
 from recollect.errors import RecollectError
+from recollect.experiments.store import Store
 from recollect.reports.paper import WantedCell
 
 Recollect = Callable[..., Result]
@@ -88,14 +89,19 @@ def test_what_is_missing_is_run_first_and_failures_are_told(
 ) -> None:
     asked: list[tuple[str, str, int, str]] = []
 
-    def run_cells(cells: Iterable[WantedCell], **options: object) -> SimpleNamespace:
+    def requests_for(cells: Iterable[WantedCell], seeds: range) -> list[str]:
         asked.extend((c.benchmark, c.method, c.capacity, c.passes) for c in cells)
-        assert options == {"seeds": range(2), "store": Path("there"), "workers": None}
-        return SimpleNamespace(failed=("one",))
+        assert seeds == range(2)
+        return ["wanted"]
 
-    runner = ModuleType("recollect.experiments.runner")
-    vars(runner)["run_cells"] = run_cells
-    monkeypatch.setitem(sys.modules, runner.__name__, runner)
+    def sweep_shown(
+        wanted: list[str], store: Store, *, workers: int | None
+    ) -> tuple[SimpleNamespace, None]:
+        assert (wanted, store.root, workers) == (["wanted"], Path("there"), None)
+        return SimpleNamespace(failed=("one",)), None
+
+    monkeypatch.setattr(paper, "requests_for", requests_for)
+    monkeypatch.setattr(paper, "sweep_shown", sweep_shown)
     monkeypatch.setattr(paper, "read_store", lambda _path: read_runs())
     words = ["paper", "figure1", "--seeds", "2", "--store", "there"]
     ended = CliRunner().invoke(app, words)

@@ -52,6 +52,8 @@ def load_run(folder: Path, request: Request, *, learner: Learner, stream: Stream
         None if there is nothing to continue from: no checkpoint, a damaged one, or one made by
         other code, whose continuation nobody could vouch for. The run then starts anew.
     """
+    if not folder.exists():
+        return None
     beginning = stream.state()
     try:
         content: dict[str, Any] = json.loads((folder / "run.json").read_bytes())

@@ -2,13 +2,11 @@
 
 import dataclasses
 import json
-import math
 import shlex
 import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module, util
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Final
@@ -27,8 +25,11 @@ from recollect.experiments.record import Record
 from recollect.experiments.request import Request, requests
 from recollect.experiments.spec import Spec, load_spec
 from recollect.experiments.store import Store
-from recollect.experiments.summary import Estimate, SummaryRow, summarise
 from recollect.experiments.sweep import Outcome, sweep
+from recollect.reports.html import write_report
+from recollect.reports.numbers import probability
+from recollect.reports.statistics import PairedDifference, Summary
+from recollect.reports.summary import SummaryRow, summarise_runs
 
 MAIN_JOB: Final = "mnist-split"
 
@@ -210,10 +211,10 @@ def _missing(wanted: Sequence[Request], store: Store) -> int:
 
 
 def _show_results(records: Sequence[Record], *, is_json: bool) -> None:
-    rows = summarise(records)
+    rows = summarise_runs(records)
     if is_json:
         told = {"event": "summary", "rows": [dataclasses.asdict(row) for row in rows]}
-        print(json.dumps(_without_nan(told)), flush=True)
+        print(json.dumps(told), flush=True)
     elif rows:
         console = Console()
         console = console if console.is_terminal else Console(width=120)
@@ -231,13 +232,17 @@ def results_table(rows: Sequence[SummaryRow]) -> Table:
         "seeds, 95 % interval of the mean (Student's t). Forgetting as cited by the paper."
     )
     if has_pairs:
-        about += " Difference: accuracy less the baseline's on the same seeds."
+        about += (
+            " Difference: accuracy less the baseline's on the same seeds; p of an exact sign-flip "
+            "test (paired t above 16 seeds), Holm-corrected over the table."
+        )
     table = Table(title=None, caption=about, caption_justify="left", box=None, pad_edge=False)
     table.add_column("method", style="bold")
     for heading in ("memory", "n", "accuracy", "sd", "95 % interval", "forgetting"):
         table.add_column(heading, justify="right", no_wrap=True)
     if has_pairs:
         table.add_column(f"less {first.baseline} (95 % interval)", justify="right", no_wrap=True)
+        table.add_column("p", justify="right", no_wrap=True)
     for row in rows:
         accuracy, lost = row.accuracy, row.forgetting
         values = [
@@ -250,7 +255,7 @@ def results_table(rows: Sequence[SummaryRow]) -> Table:
             _percent(lost.mean),
         ]
         if has_pairs:
-            values.append(_signed(row.difference))
+            values += [_signed(row.difference), _p_value(row.difference)]
         table.add_row(*values)
     return table
 
@@ -266,41 +271,35 @@ def _mixture(records: Sequence[Record]) -> str | None:
     )
 
 
-def _percent(value: float) -> str:
-    return "-" if math.isnan(value) else f"{100 * value:.1f}"
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}"
 
 
-def _interval(estimate: Estimate) -> str:
-    if math.isnan(estimate.half_width):
+def _interval(summary: Summary) -> str:
+    if summary.low is None or summary.high is None:
         return "-"
-    low, high = estimate.mean - estimate.half_width, estimate.mean + estimate.half_width
-    return f"{100 * low:.1f} to {100 * high:.1f}"
+    return f"{100 * summary.low:.1f} to {100 * summary.high:.1f}"
 
 
-def _signed(difference: Estimate | None) -> str:
-    if difference is None:
+def _signed(difference: PairedDifference | None) -> str:
+    if difference is None or difference.summary is None:
         return ""
-    mean = f"{100 * difference.mean:+.1f}"
-    if math.isnan(difference.half_width):
+    summary = difference.summary
+    mean = f"{100 * summary.mean:+.1f}"
+    if summary.low is None or summary.high is None:
         return f"{mean} (n=1)"
-    low = difference.mean - difference.half_width
-    high = difference.mean + difference.half_width
-    return f"{mean} ({100 * low:+.1f} to {100 * high:+.1f})"
+    return f"{mean} ({100 * summary.low:+.1f} to {100 * summary.high:+.1f})"
 
 
-def _without_nan(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: _without_nan(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(entry) for entry in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+def _p_value(difference: PairedDifference | None) -> str:
+    if difference is None or difference.adjusted is None:
+        return ""
+    return probability(difference.adjusted)
 
 
 def _write_report(store: Store, *, is_quiet: bool) -> None:
-    if util.find_spec("recollect.reports.html") is None:
-        return
     path = store.root / "report.html"
-    import_module("recollect.reports.html").write_report(store.records(), path)
+    write_report(store.records(), path)
     if not is_quiet:
         print(f"\nreport: {path}")
 

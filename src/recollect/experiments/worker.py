@@ -23,8 +23,8 @@ from recollect.errors import StoreError
 from recollect.experiments.events import Kind
 from recollect.experiments.execute import Progress, Stopped, execute
 from recollect.experiments.request import Request
+from recollect.experiments.scores import accuracy_and_forgetting
 from recollect.experiments.store import Store
-from recollect.experiments.summary import accuracy_and_forgetting
 
 
 class Worker:

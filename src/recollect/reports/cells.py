@@ -8,7 +8,8 @@ from statistics import fmean
 from typing import Final
 
 from recollect.experiments.record import Record
-from recollect.metrics import AccuracyMatrix, average_accuracy, forgetting
+from recollect.experiments.scores import accuracy_matrix
+from recollect.metrics import average_accuracy, forgetting
 from recollect.reports.names import benchmark_order, method_order, method_title
 from recollect.reports.statistics import Summary, summarise
 
@@ -63,16 +64,6 @@ class CellRuns:
     def summary(self, number: Callable[[Record], float]) -> Summary:
         """Return mean and interval of a number over the seeds."""
         return summarise(list(self.by_seed(number).values()))
-
-
-def accuracy_matrix(record: Record) -> AccuracyMatrix:
-    """Return the counts of a run as a matrix; a row may be longer than the segments met."""
-    matrix = AccuracyMatrix()
-    for trained_on, row in enumerate(record.correct):
-        for tested_on, correct in enumerate(row):
-            total = record.total[tested_on]
-            matrix.add(trained_on=trained_on, tested_on=tested_on, correct=correct, total=total)
-    return matrix
 
 
 def final_accuracy(record: Record) -> float:

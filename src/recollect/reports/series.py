@@ -6,7 +6,8 @@ from statistics import fmean
 from typing import Final
 
 from recollect.experiments.record import MemoryPoint, Record
-from recollect.reports.cells import CellRuns, accuracy_matrix, accuracy_over_time
+from recollect.experiments.scores import accuracy_matrix
+from recollect.reports.cells import CellRuns, accuracy_over_time
 from recollect.reports.statistics import Summary, summarise
 
 _MOST_GROUPS: Final = 20

@@ -1,4 +1,3 @@
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -7,7 +6,8 @@ import pytest
 from recollect.experiments.execute import failed_record
 from recollect.experiments.record import Record
 from recollect.experiments.request import Request
-from recollect.experiments.summary import accuracy_and_forgetting, summarise
+from recollect.experiments.scores import accuracy_and_forgetting
+from recollect.reports.summary import summarise_runs
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_accuracy_and_forgetting_come_from_counts(runs: list[Record]) -> None:
 
 
 def test_each_cell_has_mean_spread_interval_and_paired_difference(runs: list[Record]) -> None:
-    er, gss = summarise(runs)
+    er, gss = summarise_runs(runs)
     assert (er.method, er.accuracy.n, er.difference) == ("er", 3, None)
     assert er.accuracy.mean == pytest.approx(0.6)
     assert er.accuracy.sd == pytest.approx(0.1)
@@ -43,15 +43,18 @@ def test_each_cell_has_mean_spread_interval_and_paired_difference(runs: list[Rec
     assert er.accuracy.half_width == pytest.approx(0.248414, abs=1e-5)
     assert gss.baseline == "er"
     assert gss.difference is not None
-    assert gss.difference.n == 3
-    assert gss.difference.mean == pytest.approx(0.2)
-    assert gss.difference.sd == pytest.approx(0, abs=1e-12)
+    assert gss.difference.summary is not None
+    assert gss.difference.summary.n == 3
+    assert gss.difference.summary.mean == pytest.approx(0.2)
+    assert gss.difference.summary.sd == pytest.approx(0, abs=1e-12)
+    assert gss.difference.adjusted == pytest.approx(0.25)  # 2 / 2^3, one comparison
 
 
 def test_only_common_seeds_are_paired_and_failed_runs_do_not_count(runs: list[Record]) -> None:
     broken = replace(runs[-1], status="failed")
-    _, gss = summarise([*runs[1:5], broken])
+    _, gss = summarise_runs([*runs[1:5], broken])
     assert gss.accuracy.n == 2
     assert gss.difference is not None
-    assert gss.difference.n == 1
-    assert math.isnan(gss.difference.half_width)
+    assert gss.difference.summary is not None
+    assert gss.difference.summary.n == 1
+    assert gss.difference.summary.half_width is None

@@ -1,0 +1,88 @@
+"""The table that a run ends with: a row a cell, each against the baseline."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from recollect.experiments.record import Record
+from recollect.reports.cells import final_accuracy, final_forgetting
+from recollect.reports.statistics import (
+    PairedDifference,
+    Summary,
+    corrected,
+    paired_difference,
+    summarise,
+)
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One cell over its seeds.
+
+    Attributes:
+        benchmark: Name of the benchmark.
+        protocol: Whose reading of it.
+        method: Name of the method.
+        capacity: Slots of the memory.
+        accuracy: Average accuracy at the end.
+        forgetting: Forgetting at the end, as cited (note P9).
+        difference: Accuracy less the baseline's, over the seeds both have, corrected over the
+            rows of the table; None for the baseline.
+        baseline: Which method that is.
+    """
+
+    benchmark: str
+    protocol: str
+    method: str
+    capacity: int
+    accuracy: Summary
+    forgetting: Summary
+    difference: PairedDifference | None
+    baseline: str
+
+
+def summarise_runs(records: Sequence[Record]) -> list[SummaryRow]:
+    """Summarise runs that are done, cell by cell in the order they come.
+
+    The baseline of a cell is the method `er`, or else the first method, of the same benchmark,
+    protocol and, if it has one, memory size.
+    """
+    by_cell: dict[str, list[Record]] = {}
+    for record in records:
+        if record.status == "done":
+            by_cell.setdefault(record.spec_hash, []).append(record)
+    rows = [_row(runs, _baseline(runs[0], list(by_cell.values()))) for runs in by_cell.values()]
+    compared = [row.difference for row in rows if row.difference is not None]
+    adjusted = iter(corrected(compared))
+    return [
+        row if row.difference is None else replace(row, difference=next(adjusted)) for row in rows
+    ]
+
+
+def _row(runs: Sequence[Record], baseline: Sequence[Record]) -> SummaryRow:
+    first = runs[0]
+    accuracies = {run.seed: final_accuracy(run) for run in runs}
+    difference = None
+    if baseline is not runs:
+        difference = paired_difference(
+            accuracies, {run.seed: final_accuracy(run) for run in baseline}
+        )
+    return SummaryRow(
+        first.benchmark,
+        first.protocol,
+        first.method,
+        first.capacity,
+        summarise(list(accuracies.values())),
+        summarise([final_forgetting(run) for run in runs]),
+        difference,
+        baseline[0].method,
+    )
+
+
+def _baseline(cell: Record, runs_by_cell: Sequence[list[Record]]) -> list[Record]:
+    comparable = [
+        runs
+        for runs in runs_by_cell
+        if (runs[0].benchmark, runs[0].protocol) == (cell.benchmark, cell.protocol)
+        and (runs[0].capacity == cell.capacity or not cell.capacity)
+    ]
+    return next((runs for runs in comparable if runs[0].method == "er"), comparable[0])

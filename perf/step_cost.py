@@ -142,7 +142,6 @@ def main() -> None:
     for name, (step, _) in runs.items():
         for i in range(warm):
             step(inputs[i % len(inputs)], labels[i % len(inputs)])
-        print(f"warm: {name}", end="\r")
     for repetition in range(repetitions):
         for name, (step, _) in runs.items():
             start = time.process_time()

@@ -7,51 +7,26 @@ never computes a weight gradient) and hands them to a formula per kind of layer.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.autograd.graph import get_gradient_edge
 
 from recollect.errors import UnsupportedModuleError
+from recollect.gradients.calls import Call, Unit, no_place_for_examples
 from recollect.gradients.direct import direct_share, has_formula
 from recollect.gradients.fallback import ModuleCall, fallback_share, tensors_in
 from recollect.gradients.groups import Groups
 from recollect.gradients.layout import Layout, possible_layouts, reaches_only
 from recollect.gradients.measurement import Measurement
 from recollect.gradients.normalization import mixes_examples
+from recollect.gradients.paths import ancestor_called, is_inside, name_inside, owned_parameters
 from recollect.gradients.share import Share, add_up
 
 _LIMIT_BYTES = 64 * 2**20
-
-
-@dataclass(slots=True)
-class Call:
-    """One call of one module during a recorded pass."""
-
-    path: str
-    module: nn.Module
-    args: tuple[object, ...]
-    kwargs: dict[str, object]
-    given: list[Tensor]  # the tensors among the arguments
-    versions: list[int]  # theirs, to notice in-place changes
-    edges: list[GradientEdge]
-    differentiable: list[int]  # which of the returned tensors the edges belong to
-    shapes: list[torch.Size]
-    outputs: list[Tensor] | None  # values, kept while a plan is being made
-    layout: Layout = "first"
-
-
-@dataclass(frozen=True)
-class Unit:
-    """A module and the parameters whose gradients are taken there."""
-
-    path: str
-    parameters: Mapping[str, str]  # local name -> name in the model
-    direct: bool
 
 
 class GradientEngine:
@@ -77,7 +52,7 @@ class GradientEngine:
         self.parameters = dict(parameters)
         self.limit_bytes = limit_bytes
         self._modules = dict(model.named_modules())
-        self._owned = _owned_parameters(self._modules, self.parameters)
+        self._owned = owned_parameters(self._modules, self.parameters)
         self._units: dict[str, list[Unit]] | None = None  # by path; None until the first pass
         self._layouts: dict[str, Layout] = {}
         self._watched = self._candidates()
@@ -103,7 +78,7 @@ class GradientEngine:
         return [
             (path, module)
             for path, module in self._modules.items()
-            if any(_inside(owner, path) for owner in self._owned)
+            if any(is_inside(owner, path) for owner in self._owned)
         ]
 
     # --- measuring --------------------------------------------------------------------------------
@@ -204,7 +179,7 @@ class GradientEngine:
             return  # by far the commonest, and what a call starts with
         possible = possible_layouts(call.shapes[0], num_examples)
         if not possible:
-            raise _no_place_for_examples(call, num_examples)
+            raise no_place_for_examples(call, num_examples)
         call.layout = known if known in possible else possible[0]
 
     # --- the first pass: who is measured where, checked -------------------------------------------
@@ -249,7 +224,7 @@ class GradientEngine:
             if not wrong:
                 break
             for name in wrong:  # used outside its owner's forward: look from one level further out
-                places[name] = [_ancestor_called(places[name][0], called, name)]
+                places[name] = [ancestor_called(places[name][0], called, name)]
         finite = all(g is None or bool(torch.isfinite(g).all()) for g in expected.values())
         if groups.num_examples > 1 and finite:  # else the checks have shown nothing
             self._units = units
@@ -268,7 +243,7 @@ class GradientEngine:
                     # A parametrization works on weights, not on examples: its owner does.
                     place = path.partition("parametrizations")[0].rstrip(".")
                     if place not in called:
-                        place = _ancestor_called(place, called, name)
+                        place = ancestor_called(place, called, name)
                     places.setdefault(name, []).append(place)
         return places
 
@@ -278,7 +253,7 @@ class GradientEngine:
             for path in dict.fromkeys(paths):
                 own = {full: local for local, full in self._owned.get(path, {}).items()}
                 direct = name in own and has_formula(self._modules[path])
-                local = own[name] if name in own else _name_inside(name, path)
+                local = own[name] if name in own else name_inside(name, path)
                 members.setdefault((path, direct), {})[local] = name
         units: dict[str, list[Unit]] = {}
         for (path, direct), parameters in members.items():
@@ -302,7 +277,7 @@ class GradientEngine:
                     layout for layout in layouts if reaches_only(cotangents[0], 0, layout, count)
                 ]
             if not layouts:
-                raise _no_place_for_examples(call, count)
+                raise no_place_for_examples(call, count)
             call.layout = layouts[0]
 
 
@@ -364,19 +339,6 @@ class Tape:
         return self._engine.measure(calls, losses, coefficients, groups, scales)
 
 
-def _owned_parameters(
-    modules: Mapping[str, nn.Module], parameters: Mapping[str, nn.Parameter]
-) -> dict[str, dict[str, str]]:
-    """Map each module's path to its own parameters: local name -> name in the model."""
-    names = {id(parameter): name for name, parameter in parameters.items()}
-    owned: dict[str, dict[str, str]] = {}
-    for path, module in modules.items():
-        for local, parameter in module.named_parameters(recurse=False):
-            if id(parameter) in names:
-                owned.setdefault(path, {})[local] = names[id(parameter)]
-    return owned
-
-
 def _one_share_a_parameter(shares: Sequence[Share]) -> list[Share]:
     """Merge shares that speak for the same parameter: a module used twice, or tied weights."""
     merged: list[list[Share]] = []
@@ -389,36 +351,6 @@ def _one_share_a_parameter(shares: Sequence[Share]) -> list[Share]:
 
 def _overlap(group: Sequence[Share], share: Share) -> bool:
     return any(not set(member.parameters).isdisjoint(share.parameters) for member in group)
-
-
-def _inside(path: str, ancestor: str) -> bool:
-    return ancestor == "" or path == ancestor or path.startswith(ancestor + ".")
-
-
-def _name_inside(name: str, path: str) -> str:
-    return name if path == "" else name.removeprefix(path + ".")
-
-
-def _ancestor_called(path: str, called: set[str], name: str) -> str:
-    while path:
-        path = path.rpartition(".")[0]
-        if path in called:
-            return path
-    raise UnsupportedModuleError(
-        f"the gradient of parameter `{name}` could not be split by example: the shares found do "
-        "not add up to autograd's gradient, even over the whole model. Use `GradientSum`, which "
-        "needs no per-example gradients, or freeze the parameter."
-    )
-
-
-def _no_place_for_examples(call: Call, num_examples: int) -> UnsupportedModuleError:
-    shapes = " and ".join(str(tuple(shape)) for shape in call.shapes)
-    return UnsupportedModuleError(
-        f"layer `{call.path}` ({type(call.module).__name__}) returns {shapes} for {num_examples} "
-        "examples, and the loss of one example reaches several rows of it: examples mix before or "
-        "in this layer, so the gradient of one example is not defined. Keep examples apart in the "
-        "first dimension, or use `GradientSum`, which needs no per-example gradients."
-    )
 
 
 def _close(found: Tensor | None, expected: Tensor) -> bool:

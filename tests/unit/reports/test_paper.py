@@ -13,7 +13,7 @@ from recollect.reports.paper import compare, exhibit_named, variants, wanted_cel
 from recollect.reports.paper_formats import as_csv, as_latex, as_markdown, as_terminal
 from recollect.reports.paper_numbers import EXHIBITS
 
-PAPER = Path("/work/shared/paper/paper.tex")
+PAPER = Path(__file__).parents[4] / "shared" / "paper" / "paper.tex"
 
 
 def shifted(record: Record, points: int) -> Record:

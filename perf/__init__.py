@@ -1,0 +1,1 @@
+"""Speed and memory, one script a question. Figures are ratios measured in one run."""

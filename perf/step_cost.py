@@ -139,7 +139,7 @@ def main() -> None:
     labels = torch.randint(10, (len(inputs), BATCH), generator=generator)
     runs = contestants(build)
     times: dict[str, list[float]] = {name: [] for name in runs}
-    for name, (step, _) in runs.items():
+    for step, _ in runs.values():
         for i in range(warm):
             step(inputs[i % len(inputs)], labels[i % len(inputs)])
     for repetition in range(repetitions):

@@ -2,7 +2,6 @@ import csv
 import io
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
@@ -130,7 +129,6 @@ def test_a_table_can_be_limited_to_a_benchmark(recollect: Recollect) -> None:
 
 @pytest.mark.slow
 def test_a_table_from_nothing_to_the_page_and_again_for_free(tmp_path: Path) -> None:
-    pytest.importorskip("recollect.experiments.runner", reason="the runner is not merged yet")
     start = [sys.executable, "-W", "error", "-c", "from recollect.cli import main; main()"]
     store = tmp_path / "store"
 
@@ -139,16 +137,15 @@ def test_a_table_from_nothing_to_the_page_and_again_for_free(tmp_path: Path) -> 
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    table = ["paper", "table1", "--benchmark", "mnist-split", "--seeds", "1", "--format", "csv"]
+    table = ["paper", "table1", "--seeds", "2", "--format", "csv"]
+    table += ["--benchmark", "mnist-split", "--benchmark", "mnist-permuted"]
     first = recollect(*table, "--store", str(store))
     rows = list(csv.DictReader(io.StringIO(first)))
     cells = [row for row in rows if row["kind"] == "cell"]
-    assert [row["method"] for row in cells] == ["er", "er-p", "er-c", "er-pc"]
-    assert all(row["n"] == "1" and row["spec_hash"] for row in cells)
-    began = time.monotonic()
+    assert [row["method"] for row in cells] == ["er", "er-p", "er-c", "er-pc"] * 2
+    assert all(row["n"] == "2" and row["spec_hash"] for row in cells)
     assert recollect(*table, "--store", str(store)) == first
     assert recollect(*table, "--store", str(store), "--no-run") == first
-    assert time.monotonic() - began < 60
     recollect("report", str(store), "-o", str(tmp_path / "report.html"))
     page = (tmp_path / "report.html").read_text()
     assert all(row["spec_hash"] in page for row in cells)

@@ -101,7 +101,7 @@ def test_s1_replaces_the_highest_score(margin_weight: float, victim: int) -> Non
 
 
 def test_s1_replaces_the_first_of_equal_scores() -> None:
-    storage = ConfidenceReservoir(margin_weight=1.0)
+    storage = ConfidenceReservoir(pick="highest", margin_weight=1.0)
     assert victims(storage, memory_with_scores([0.1, 0.7, 0.7]), draws=3).tolist() == [1, 1, 1]
 
 
@@ -166,25 +166,33 @@ def placed(storage: ConfidenceReservoir, memory: Memory, increments: list[float]
 def test_a_newcomer_is_itself_up_for_replacement_by_those_behind_it(margins: str) -> None:
     # S = .41, .5, .4. The first takes slot 1 and scores 0.1 * 9 = .9, so the second replaces it
     # and scores 0; the third then finds slot 0.
-    storage = ConfidenceReservoir(margin_weight=0.1, margins=margins)  # type: ignore[arg-type]
+    storage = ConfidenceReservoir(
+        pick="highest",
+        margin_weight=0.1,
+        margins=margins,  # type: ignore[arg-type]
+    )
     assert placed(storage, scored_memory(), [9.0, 0.0, 0.0]) == [1, 1, 0]
 
 
 @pytest.mark.parametrize("margins", ["never", "replay"])
 def test_a_newcomer_whose_margin_is_not_measured_scores_zero(margins: str) -> None:
-    storage = ConfidenceReservoir(margin_weight=0.1, margins=margins)  # type: ignore[arg-type]
+    storage = ConfidenceReservoir(
+        pick="highest",
+        margin_weight=0.1,
+        margins=margins,  # type: ignore[arg-type]
+    )
     assert placed(storage, scored_memory(), [9.0, 0.0, 0.0]) == [1, 0, 2]
 
 
 def test_free_slots_are_taken_in_order_before_anything_is_replaced() -> None:
     # Slots 3 and 4 are free; behind them the highest of .41, .5, .4 and the two newcomers.
-    storage = ConfidenceReservoir(margin_weight=0.1)
+    storage = ConfidenceReservoir(pick="highest", margin_weight=0.1)
     assert placed(storage, scored_memory(capacity=5), [0.0, 8.0, 0.0]) == [3, 4, 4]
 
 
 def test_with_room_for_all_nothing_is_scored() -> None:
     memory = scored_memory(capacity=9)
-    placement = ConfidenceReservoir().place(
+    placement = ConfidenceReservoir(pick="highest").place(
         torch.zeros(2), memory, ChosenEvidence(), torch.Generator()
     )
     assert placement.slots.tolist() == [3, 4]
@@ -194,7 +202,7 @@ def test_with_room_for_all_nothing_is_scored() -> None:
 def test_the_scores_of_the_decision_are_reported() -> None:
     evidence = ChosenEvidence(increments=torch.tensor([9.0, 0.5]))
     labels = torch.zeros(2, dtype=torch.int64)
-    storage = ConfidenceReservoir(margin_weight=0.1)
+    storage = ConfidenceReservoir(pick="highest", margin_weight=0.1)
     placement = storage.place(labels, scored_memory(), evidence, torch.Generator())
     torch.testing.assert_close(placement.stored_scores, torch.tensor([0.41, 0.5, 0.4]))
     torch.testing.assert_close(placement.scores, torch.tensor([0.9, 0.05]))
@@ -204,7 +212,7 @@ def test_a_batch_far_larger_than_the_memory_stays_inside_it(rng: torch.Generator
     memory = Memory(3)
     evidence = ChosenEvidence(increments=torch.rand(50, generator=rng))
     labels = torch.arange(50)
-    slots = ConfidenceReservoir().place(labels, memory, evidence, rng).slots
+    slots = ConfidenceReservoir(pick="highest").place(labels, memory, evidence, rng).slots
     assert slots[:3].tolist() == [0, 1, 2]
     assert set(slots.tolist()) == {0, 1, 2}
 
@@ -214,7 +222,7 @@ def test_a_batch_far_larger_than_the_memory_stays_inside_it(rng: torch.Generator
 
 def test_within_class_replaces_the_highest_score_of_the_drawn_slots_class() -> None:
     memory = memory_with_scores([0.1, 0.3, 0.2, 0.0, 0.9, 0.8], labels=[0, 0, 0, 1, 2, 2])
-    storage = ConfidenceReservoir(margin_weight=1.0, within_class=True)
+    storage = ConfidenceReservoir(pick="highest", margin_weight=1.0, within_class=True)
     slots = victims(storage, memory, draws=3000)
     assert set(slots.tolist()) == {1, 3, 4}
     shares = slots.bincount(minlength=6)[[1, 3, 4]]
@@ -227,7 +235,7 @@ def test_within_class_sees_the_classes_of_newcomers_already_placed() -> None:
     # slot 1 (class 0: slot 1) with equal chance; were slot 0 still of class 0, the newcomer's
     # score of 0 would lose to 0.1 every time. 200 fair draws leave 50..150 with p < 1e-11.
     memory = memory_with_scores([0.5, 0.1])
-    storage = ConfidenceReservoir(margin_weight=1.0, within_class=True)
+    storage = ConfidenceReservoir(pick="highest", margin_weight=1.0, within_class=True)
     rng = torch.Generator().manual_seed(0)
     evidence = ChosenEvidence(increments=torch.zeros(2))
     slots = torch.stack(
@@ -242,7 +250,7 @@ def test_within_class_keeps_the_class_counts_of_a_reservoir(rng: torch.Generator
     # Of 20 examples of class 0 and then 20 of class 1, a reservoir of 8 holds a hypergeometric
     # number of class 0. Here with replays, ages and increments that make scores differ. 1000
     # streams; cells of at least 5 expected.
-    storage = ConfidenceReservoir(within_class=True, margin_weight=1.0)
+    storage = ConfidenceReservoir(pick="highest", within_class=True, margin_weight=1.0)
     labels = torch.tensor([0] * 20 + [1] * 20)
     counts = torch.zeros(9)
     for _ in range(1000):

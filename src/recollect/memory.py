@@ -164,8 +164,9 @@ class Memory:
         for held, leaf in zip(self._stored, nested.leaves(inputs), strict=True):
             held.index_copy_(0, place, leaf.to(self.device))
         self.labels.index_copy_(0, place, labels.to(self.device))
-        counts = torch.empty(slots.shape[0], len(_COUNTS), dtype=torch.int64)
-        counts[:, 0], counts[:, 1], counts[:, 2] = arrived_at, self.clock, 0
+        arrivals = arrived_at.tolist() if isinstance(arrived_at, Tensor) else [arrived_at]
+        arrivals *= slots.shape[0] // len(arrivals)  # one number may stand for all
+        counts = torch.tensor([(arrival, self.clock, 0) for arrival in arrivals])
         self._counts.index_copy_(0, slots, counts)
         self._measures.index_fill_(0, slots, 0.0)
         if not self.is_full:

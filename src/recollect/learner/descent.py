@@ -13,7 +13,7 @@ def descend(
     target: Mapping[str, Tensor],
 ) -> None:
     """Let `optimizer` take one step along `target`; parameters without gradient stay."""
-    if _is_plain_sgd(optimizer):
+    if is_plain_sgd(optimizer):
         _plain_sgd_step(optimizer, parameters, target)
         return
     along = {id(parameters[name]): gradient for name, gradient in target.items()}
@@ -25,7 +25,7 @@ def descend(
         parameter.grad = None
 
 
-def _is_plain_sgd(optimizer: torch.optim.Optimizer) -> bool:
+def is_plain_sgd(optimizer: torch.optim.Optimizer) -> bool:
     """Whether a step is p <- p - lr * grad and nobody would notice that we take it ourselves.
 
     A scheduler replaces the optimizer's `step` to count calls, and hooks want to be called.

@@ -19,7 +19,7 @@ from recollect.learner.checks import (
     checked_slots,
     checked_weights,
 )
-from recollect.learner.descent import descend
+from recollect.learner.descent import descend, is_plain_sgd
 from recollect.learner.margin_watch import MarginWatch
 from recollect.learner.network import Loss, Network, Transform
 from recollect.learner.passes import Found, IncomingPass, Passes, check_passes, find_gradients
@@ -128,6 +128,10 @@ class Learner:
         }
         self._network: Final = Network(model, optimizer, loss=loss, transform=transform)
         self._snapshot: Final = Snapshot(model, optimizer)
+        # Behind one checked update and a reservoir nothing is left that could raise.
+        self._ends_with_the_step: Final = iterations == 1 and (
+            storage is None or type(storage) is Reservoir
+        )
 
     # --- the step ---------------------------------------------------------------------------------
 
@@ -212,7 +216,8 @@ class Learner:
     def _descend(self, target: dict[str, Tensor], transaction: Transaction) -> None:
         """Let the optimizer step along w."""
         check_gradients(target)
-        transaction.before_weights_move()
+        if not (self._ends_with_the_step and is_plain_sgd(self.optimizer)):
+            transaction.before_weights_move()
         descend(self.optimizer, self._network.parameters, target)
 
     def _admit(self, incoming: Batch) -> Int64[Tensor, " admitted"]:
@@ -232,10 +237,9 @@ class Learner:
         increments = None if margins is None else margins.after_step()
         written = NOTHING_WRITTEN
         if admitted.numel():
-            newcomers = incoming.take(admitted)
-            evidence = NewcomerEvidence(self._network, memory, newcomers, increments)
+            evidence = NewcomerEvidence(self._network, memory, incoming, admitted, increments)
             rng = self.generators["storage"]
-            placement = self.storage.place(newcomers.labels, memory, evidence, rng)
+            placement = self.storage.place(incoming.labels[admitted], memory, evidence, rng)
             written = written_slots(placement, memory, admitted)
             written.commit(memory, incoming, placement, increments)
         memory.seen += len(incoming)

@@ -80,13 +80,17 @@ def written_slots(
                 f"the storage policy returned `{name}` of shape {tuple(found.shape)}; return "
                 f"{expected} numbers, or None."
             )
-    slots = torch.tensor(list(last), dtype=torch.int64)
-    positions = torch.tensor(list(last.values()), dtype=torch.int64)
+    if len(last) == len(chosen):  # nobody was turned away or overwritten
+        slots, positions, examples = placement.slots, torch.arange(len(chosen)), admitted
+    else:
+        slots = torch.tensor(list(last), dtype=torch.int64)
+        positions = torch.tensor(list(last.values()), dtype=torch.int64)
+        examples = admitted[positions]
     taken = slots if not fresh else slots[slots < filled]
     scores = memory.score if placement.stored_scores is None else placement.stored_scores
     return Written(
         slots,
-        admitted[positions],
+        examples,
         memory.labels[taken.to(memory.device)],
         memory.ages(taken),
         scores[taken],

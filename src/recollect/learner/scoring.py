@@ -70,10 +70,12 @@ class NewcomerEvidence:
         self,
         network: Network,
         memory: Memory,
-        newcomers: Batch,
+        incoming: Batch,
+        admitted: Int64[Tensor, " admitted"],
         increments: Float[Tensor, " admitted"] | None,
     ) -> None:
-        self._network, self._memory, self._newcomers = network, memory, newcomers
+        self._network, self._memory = network, memory
+        self._incoming, self._admitted = incoming, admitted
         self._increments = increments
 
     def margin_increments(self) -> Float[Tensor, " admitted"]:
@@ -93,8 +95,9 @@ class NewcomerEvidence:
         One pass in evaluation mode, where an example's gradient is its own, over all of them.
         """
         num_batches, size = slots.shape
-        count = len(self._newcomers)
-        batch = Batch(*self._memory.read(slots.flatten())).followed_by(self._newcomers)
+        newcomers = self._incoming.take(self._admitted)
+        count = len(newcomers)
+        batch = Batch(*self._memory.read(slots.flatten())).followed_by(newcomers)
         network = self._network
         with nullcontext() if network.is_mode_free else evaluating_unseen(network.model):
             with network.engine.record() as tape:

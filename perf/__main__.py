@@ -7,6 +7,7 @@ QUESTIONS = (
     ("perf.step_cost",),
     ("perf.step_cost", "--resnet"),
     ("perf.engines",),
+    ("perf.convolutions",),
     ("perf.streams",),
     ("perf.runner_overhead",),
 )

@@ -12,8 +12,8 @@ from rich.console import Console
 from recollect.cli.run import sweep_shown
 from recollect.errors import RecollectError
 from recollect.experiments.record import Record
-from recollect.experiments.runner import requests_for
 from recollect.experiments.store import Store
+from recollect.experiments.wanted import requests_for
 from recollect.reports.paper import Comparison, compare, exhibit_named, limited, wanted_cells
 from recollect.reports.paper_formats import as_csv, as_latex, as_markdown, as_terminal, tally
 from recollect.reports.paper_numbers import CAPACITY, EXHIBITS, PAPER_SEEDS, Exhibit

@@ -1,7 +1,6 @@
 """Digests: how we know that bytes are the ones the makers published."""
 
 import hashlib
-from collections.abc import Mapping
 from pathlib import Path
 
 from recollect.errors import DigestError
@@ -53,16 +52,6 @@ def check_file(path: Path, *, expected: str, algorithm: str = "md5") -> None:
     found = digest_of(path, algorithm=algorithm)
     if found != expected:
         raise _wrong(str(path), found=found, expected=expected, algorithm=algorithm)
-
-
-def check_folder(folder: Path, expected: Mapping[str, str]) -> None:
-    """Refuse a folder in which any file's md5 differs from `expected` (file name to md5).
-
-    Raises:
-        DigestError: A file is damaged or is another file.
-    """
-    for name, md5 in expected.items():
-        check_file(folder / name, expected=md5)
 
 
 def _wrong(origin: str, *, found: str, expected: str, algorithm: str) -> DigestError:

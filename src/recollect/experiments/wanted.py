@@ -1,16 +1,12 @@
-"""Run cells of the paper's tables by name."""
+"""Ask for cells of the paper's tables by name."""
 
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Protocol
 
 from recollect.experiments.cell import cells
 from recollect.experiments.configs import config_path
-from recollect.experiments.machine import usable_cores
 from recollect.experiments.request import Request, requests
 from recollect.experiments.spec import load_spec
-from recollect.experiments.store import Store
-from recollect.experiments.sweep import OnEvent, Outcome, sweep
 
 
 class WantedCell(Protocol):
@@ -49,31 +45,3 @@ def requests_for(wanted: Iterable[WantedCell], seeds: Iterable[int]) -> list[Req
         for request in requests(resolved, seeds, overrides=overrides):
             asked.setdefault((request.key, request.seed), request)
     return sorted(asked.values(), key=lambda request: request.seed)
-
-
-def run_cells(
-    wanted: Iterable[WantedCell],
-    *,
-    seeds: Iterable[int],
-    store: Path,
-    workers: int | None = None,
-    on_event: OnEvent | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
-) -> Outcome:
-    """Make the runs that a store lacks, all cells of one seed before the next seed.
-
-    Args:
-        wanted: Cells of the specs that come with the package.
-        seeds: With which seeds.
-        store: Folder of the store.
-        workers: Processes; as many as there are cores if None.
-        on_event: Told what happens.
-        should_stop: Asked about ten times a second; all runs then save their place.
-    """
-    return sweep(
-        requests_for(wanted, seeds),
-        Store(store),
-        workers=workers or usable_cores(),
-        on_event=on_event,
-        should_stop=should_stop,
-    )

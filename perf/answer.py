@@ -50,6 +50,7 @@ class Answer:
         times: Every measured value, by contestant, in order of repetition.
         unit: What one of them is.
         points: Numbers for a plot.
+        printed: What a question of the older kind, which only prints, said.
     """
 
     title: str
@@ -61,6 +62,7 @@ class Answer:
     tables: Sequence[Table] = ()
     remarks: Sequence[str] = ()
     points: Sequence[Mapping[str, Any]] = ()
+    printed: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return lists, dicts, numbers and strings only."""

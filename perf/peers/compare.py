@@ -35,9 +35,10 @@ OUT = (
     "to replay ten. Its MIR leaves out the classes of the last batch.",
     "CapyMOA has ER only. Its Java threads are not counted.",
     "Tried and left out: deep-river 0.3 wants torch below 2.6 and does not replay; river does not "
-    "replay; cl-gym 1.0 replays by task and cannot take a stream without tasks; continual-flame "
-    "1.0 and continuum are data only. Mammoth (PyPI's package of that name converts documents), "
-    "Sequel, RaptorMai's survey and the MIR and GSS authors' scripts are not on PyPI.",
+    "replay; cl-gym 1.0 replays task by task and must be told the task; continual-flame "
+    "1.0 and continuum are data only; sequel-core 0.0.2 wants torch 1.13. Mammoth (PyPI's package "
+    "of that name converts documents), RaptorMai's survey and the MIR and GSS authors' scripts are "
+    "not on PyPI.",
 )
 
 
@@ -51,7 +52,7 @@ class Plan:
     steps_a_block: int
 
 
-PLANS = {"mlp": Plan(3, 0, 50, 10), "cifar": Plan(8, 20, 1, 2)}
+PLANS = {"mlp": Plan(3, 0, 50, 10), "cifar": Plan(8, 15, 1, 1)}
 
 
 class OurSide:

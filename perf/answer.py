@@ -98,14 +98,23 @@ def ratio(
 
 def ratio_of(what: str, than: str, shape: str, each: Sequence[float]) -> Ratio:
     """Summarise ratios that were taken one a repetition."""
-    low, _, high = quantiles(each, n=4, method="inclusive") if len(each) > 1 else each * 3
+    low, high = quartiles(each)
     target, at_least = target_of(what, than, shape)
     return Ratio(what, than, shape, median(each), low, high, len(each), target, at_least)
 
 
+def quartiles(values: Sequence[float]) -> tuple[float, float]:
+    """Return the lower and the upper one; of one value, itself."""
+    if len(values) == 1:
+        return values[0], values[0]
+    low, _, high = quantiles(values, n=4, method="inclusive")
+    return low, high
+
+
 def lines_of(answer: Answer) -> list[str]:
     """Say an answer in a terminal."""
-    lines = [answer.title, ", ".join(f"{key} {value}" for key, value in answer.settings.items())]
+    lines = [answer.title, *answer.printed.splitlines()]
+    lines.append(", ".join(f"{key} {value}" for key, value in answer.settings.items()))
     for name, values in answer.times.items():
         lines.append(f"  {name:<34}{median(values):>14.6g} {answer.unit}")
     for found in answer.ratios:

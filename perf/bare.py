@@ -134,9 +134,9 @@ class BarePGD(BareER):
             rows = [torch.autograd.grad(loss, parameters, retain_graph=True) for loss in losses]
             w = self.direction(w, torch.stack([torch.cat([e.flatten() for e in r]) for r in rows]))
         with torch.no_grad():
-            sizes = [parameter.numel() for parameter in parameters]
-            for parameter, part in zip(parameters, w.split(sizes), strict=True):
-                parameter -= self.learning_rate * part.view_as(parameter)
+            parts = torch.split(w, [parameter.numel() for parameter in parameters])
+            for parameter, part in zip(parameters, parts, strict=True):
+                parameter.sub_(part.view_as(parameter), alpha=self.learning_rate)
 
     def direction(self, g: Tensor, old: Tensor) -> Tensor:
         """Equation 12, with our floors (paper notes P1 and P2)."""

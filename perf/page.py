@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from typing import Any
 
-from perf.answer import Answer, Ratio, Table
+from perf.answer import Answer, Ratio, Table, quartiles
 from perf.plots import plot_capacity, plot_steps, plot_targets
 from perf.targets import all_targets
 
@@ -124,7 +124,7 @@ def _section(
 def _times(answer: Answer) -> str:
     rows = []
     for name, values in answer.times.items():
-        low, _, high = quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+        low, high = quartiles(values)
         rows.append([name, *(f"{value:.3g}" for value in (median(values), low, high))])
     return _markdown(["", f"median, {answer.unit}", "lower quartile", "upper"], rows)
 

@@ -36,9 +36,7 @@ def plot_targets(ratios: Sequence[Ratio], path: Path) -> Path | None:
         axes.plot(middle, place, marker, color=colour, markersize=6)
         sign = "≥" if ratio.at_least else "≤"
         words = f"{ratio.median:.2f}  ({sign} {ratio.target:g})"
-        axes.annotate(
-            words, (high, place), (6, 0), textcoords="offset points", va="center", fontsize=8
-        )
+        _label(axes, words, (high, place))
     axes.axvline(1, color=GREY, linewidth=1)
     axes.set_yticks(
         range(len(shown)),
@@ -47,7 +45,9 @@ def plot_targets(ratios: Sequence[Ratio], path: Path) -> Path | None:
     )
     axes.set_ylim(len(shown) - 0.5, -0.5)
     _log_axis(axes, "x", [_over_target(ratio) for ratio in shown], room=1.9)
-    axes.set_xlabel("measured ÷ target: circles, left of the line, meet it; diamonds miss it")
+    axes.set_xlabel(
+        "measured ÷ target: circles, left of the line, meet it; diamonds miss it", fontsize=9
+    )
     _frame(axes)
     return _saved(figure, path)
 
@@ -75,14 +75,7 @@ def plot_steps(answers: Mapping[str, Answer], path: Path) -> Path | None:
             colour, marker = (GREY, "s") if is_bare else (BLUE, "o")
             axes.plot([1, value], [place, place], color=colour, linewidth=1)
             axes.plot(value, place, marker, color=colour, markersize=6)
-            axes.annotate(
-                f"{value:.2f}",
-                (max(value, 1), place),
-                (6, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=8,
-            )
+            _label(axes, f"{value:.2f}", (max(value, 1), place))
         axes.axvline(1, color=GREY, linewidth=1)
         axes.set_yticks(range(len(names)), names, fontsize=8)
         axes.set_ylim(len(names) - 0.5, -0.5)
@@ -143,6 +136,14 @@ def _log_axis(axes: Axes, which: str, values: Sequence[Sequence[float]], room: f
     getattr(axes, f"set_{which}lim")(low, high)
     axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=8)
     axis.set_minor_locator(NullLocator())
+
+
+def _label(axes: Axes, words: str, at: tuple[float, float]) -> None:
+    """Write beside a point, on white, so that no line crosses the words."""
+    white = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+    axes.annotate(
+        words, at, (6, 0), textcoords="offset points", va="center", fontsize=8, bbox=white
+    )
 
 
 def _frame(axes: Axes) -> None:

@@ -58,7 +58,7 @@ def _printed(title: str, module: str, *options: str, is_quick: bool = False) -> 
 
 
 def _engines(is_quick: bool) -> Answer:
-    repetitions = "1" if is_quick else "5"
+    repetitions = "1" if is_quick else "3"
     return _printed(
         "Engines of per-example gradients", "perf.engines", "--repetitions", repetitions
     )

@@ -20,7 +20,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from perf.answer import Answer, Table, lines_of, ratio
 from perf.bare import BareJointER
 from perf.filling import fill_bare, fill_learner
-from perf.measuring import alternate, cpu_seconds, one_thread
+from perf.measuring import Block, alternate, cpu_seconds, one_thread
 from perf.shapes import BATCH, CAPACITY, SHAPES
 from perf.step_cost import learner_for
 
@@ -58,8 +58,8 @@ def roof(repetitions: int, side: int = 1536, mebibytes: int = 512) -> dict[str, 
     a, b = torch.rand(side, side), torch.rand(side, side)
     x, y = (torch.rand(mebibytes * 2**18) for _ in range(2))
     out = torch.empty_like(x)
-    runs = {
-        "matmul": lambda: cpu_seconds(lambda: a @ b),
+    runs: dict[str, Block] = {
+        "matmul": lambda: cpu_seconds(lambda: torch.mm(a, b)),
         "triad": lambda: cpu_seconds(lambda: torch.add(x, y, alpha=2.0, out=out)),
         "copy": lambda: cpu_seconds(lambda: out.copy_(x)),
     }
@@ -205,7 +205,7 @@ def measure(*, repetitions: int = 9, side: int = 1536, mebibytes: int = 512) -> 
 
 
 def steps_table(times: dict[str, list[float]], counts: dict[str, int], peak: float) -> Table:
-    rows = []
+    rows: list[list[str | float]] = []
     for name, count in counts.items():
         rate = count / median(times[name]) / 1e9
         rows.append([name, count / 1e9, median(times[name]) * 1e3, rate, f"{rate / peak:.0%}"])
@@ -233,7 +233,7 @@ def layers_table(times: dict[str, list[float]], counts: dict[str, int]) -> Table
 
 def shares_table(times: dict[str, list[float]], step: float) -> Table:
     """Add the layers up to what convolutions take of a bare step."""
-    rows = []
+    rows: list[list[str | float]] = []
     for layout in FORMATS:
         total = sum(
             layer[-1] * median(times[f"{layer_name(layer)}, {layout}, {way}"])

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from perf.peers.process import PYTHON
-from recollect.experiments.machine import machine, usable_cores, versions
+from recollect.experiments.machine import commit, machine, usable_cores, versions
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _PEERS = ("avalanche-lib", "capymoa")
@@ -14,7 +14,7 @@ _PEERS = ("avalanche-lib", "capymoa")
 def surroundings() -> dict[str, dict[str, str]]:
     """Return machine and versions, without a host name or a path."""
     here = {**machine(), "usable cores": str(usable_cores()), **caches()}
-    return {"machine": here, "versions": {**versions(), **peer_versions()}}
+    return {"machine": here, "versions": {**versions(), "commit": commit()[:11], **peer_versions()}}
 
 
 def load() -> float:

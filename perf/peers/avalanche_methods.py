@@ -47,7 +47,7 @@ FIRST_OF_GSS = 50
 
 
 def steps(method: str, shape: str, inputs: Tensor, labels: Tensor) -> Iterator[None]:
-    """Learn from ten more examples each time the next item is asked for."""
+    """Build a strategy; it learns from ten more examples each time the next item is asked for."""
     model = model_for(shape)
     # Without metrics and logging, its bare training loop; or with those it has by default.
     evaluator = default_evaluator() if method == "er-with-metrics" else EvaluationPlugin()
@@ -60,12 +60,17 @@ def steps(method: str, shape: str, inputs: Tensor, labels: Tensor) -> Iterator[N
         evaluator=evaluator,
     )
     first = FIRST_OF_GSS if method == "gss" else 0
-    if first:
-        (experience,) = experiences(inputs[:first], labels[:first])
-        strategy.train(experience, num_workers=0, pin_memory=False)
-        for _ in range(first // BATCH):
-            yield
+    longer = experiences(inputs[:first], labels[:first]) if first else ()
     rest = experiences(inputs[first:], labels[first:])
+    return trained(strategy, longer, rest)
+
+
+def trained(strategy: Naive, longer: Any, rest: Any) -> Iterator[None]:
+    """Train on the longer first experience, if there is one, then on mini-experiences."""
+    for experience in longer:
+        strategy.train(experience, num_workers=0, pin_memory=False)
+        for _ in range(len(experience.dataset) // BATCH):
+            yield
     for experience in split_online_stream(rest, BATCH, shuffle=False, drop_last=True):
         strategy.train(experience, num_workers=0, pin_memory=False)
         yield

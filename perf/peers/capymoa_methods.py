@@ -11,7 +11,7 @@ from perf.peers.models import BATCH, CAPACITY, CLASSES, EXAMPLES, LEARNING_RATE,
 
 
 def steps(method: str, shape: str, inputs: torch.Tensor, labels: torch.Tensor) -> Iterator[None]:
-    """Learn from ten more examples each time the next item is asked for."""
+    """Build a learner; it learns from ten more examples each time the next item is asked for."""
     if method != "er":
         raise ValueError(f"CapyMOA has no {method}.")
     example = EXAMPLES[shape]
@@ -26,7 +26,13 @@ def steps(method: str, shape: str, inputs: torch.Tensor, labels: torch.Tensor) -
     )
     optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE)
     learner = ExperienceReplay(Finetune(schema, model, optimizer), buffer_size=CAPACITY)
-    flat = inputs.flatten(1)
+    return trained(learner, inputs.flatten(1), labels)
+
+
+def trained(
+    learner: ExperienceReplay, inputs: torch.Tensor, labels: torch.Tensor
+) -> Iterator[None]:
+    """Hand the stream over batch by batch."""
     for start in range(0, len(labels) - BATCH + 1, BATCH):
-        learner.batch_train(flat[start : start + BATCH], labels[start : start + BATCH])
+        learner.batch_train(inputs[start : start + BATCH], labels[start : start + BATCH])
         yield

@@ -32,7 +32,8 @@ OUT = (
     "GSS of Avalanche fails from the second mini-experience on ('max() arg is an empty sequence', "
     "MLP and ResNet alike) unless its memory already holds a batch with its replay: its first "
     "experience here has 50 examples. It replays 32 examples whatever is asked; here it was made "
-    "to replay ten. Its MIR leaves out the classes of the last batch.",
+    "to replay ten. It scores what it replays as if it were new, twice as many examples as ours. "
+    "Avalanche's MIR leaves out the classes of the last batch.",
     "CapyMOA has ER only. Its Java threads are not counted.",
     "Tried and left out: deep-river 0.3 wants torch below 2.6 and does not replay; river does not "
     "replay; cl-gym 1.0 replays task by task and must be told the task; continual-flame "

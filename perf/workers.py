@@ -21,10 +21,10 @@ from recollect.experiments.machine import usable_cores
 _METHODS = ("er", "er-p")
 
 
-def sweep(workers: int, seeds: int) -> float:
+def sweep(workers: int, seeds: int, methods: tuple[str, ...] = _METHODS) -> float:
     """Return the seconds of one sweep."""
     with tempfile.TemporaryDirectory() as folder:
-        chosen = [word for method in _METHODS for word in ("--method", method)]
+        chosen = [word for method in methods for word in ("--method", method)]
         command = [
             *(str(Path(sys.executable).parent / "recollect"), "run", "mnist-split", *chosen),
             *("--seeds", str(seeds), "--workers", str(workers), "--out", folder, "--quiet"),

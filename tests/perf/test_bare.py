@@ -11,6 +11,7 @@ from torch.testing import assert_close
 import recollect
 from recollect.learner import Learner
 from recollect.models import mlp, seeded
+from recollect.rules import PrincipalDirection
 
 RATE = 0.05
 
@@ -63,6 +64,14 @@ def test_a_bare_loop_takes_the_step_of_our_learner(
         bare.draw = {4: slots, 8: slots}.__getitem__  # type: ignore[method-assign, assignment]
         bare.update(*incoming)
         assert_close(weights(bare.model), weights(learner.model))
+
+
+@pytest.mark.parametrize("length", [0.5, 30.0])  # below and above the floor of |w|
+def test_bare_pgd_turns_as_our_rule_does(length: float, rng: torch.Generator) -> None:
+    rows = torch.randn(5, 9, generator=rng, dtype=torch.float64)
+    rows[0] *= length / rows[0].norm()
+    weights = PrincipalDirection()(rows @ rows.T)
+    assert_close(BarePGD(build).direction(rows[0], rows[1:]), weights @ rows)
 
 
 def test_bare_mir_replays_what_ours_replays(rng: torch.Generator) -> None:

@@ -81,6 +81,7 @@ class Network:
         self._trainable = trainable
         self.parameters = {name: p for name, p in self._held.items() if p.requires_grad}
         self.engine = GradientEngine(self.model, self.parameters)
+        self.num_weights = sum(parameter.numel() for parameter in self.parameters.values())
         if not self.parameters:
             raise ValueError(
                 "`optimizer` holds none of the model's trainable parameters; build it from "

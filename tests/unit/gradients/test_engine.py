@@ -351,11 +351,8 @@ def test_a_graph_that_changes_after_the_plan_is_followed() -> None:
 def test_what_a_layer_was_given_is_let_go_while_the_pass_goes_back() -> None:
     """Early maps must not wait for the end: only the small gradients made of them may."""
     torch.manual_seed(0)
-    model = nn.Sequential(
-        *(nn.Conv2d(2 if i == 0 else 4, 4, 3, padding=1) for i in range(4)),
-        nn.Flatten(),
-        nn.Linear(4 * 16 * 16, 3),
-    )
+    convolutions = [nn.Conv2d(2 if i == 0 else 4, 4, 3, padding=1) for i in range(4)]
+    model = nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(4 * 16 * 16, 3))
     engine = GradientEngine(model, dict(model.named_parameters()))
     inputs, labels = torch.randn(4, 2, 16, 16), torch.randint(3, (4,))
     for _ in range(2):
@@ -364,7 +361,7 @@ def test_what_a_layer_was_given_is_let_go_while_the_pass_goes_back() -> None:
             layer.register_forward_hook(
                 lambda *call, kept=maps: kept.append(weakref.ref(call[1][0]))
             )
-            for layer in model[1:4]
+            for layer in convolutions[1:]
         ]
         with engine.record() as tape:
             losses = F.cross_entropy(model(inputs), labels, reduction="none")

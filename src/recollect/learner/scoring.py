@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import lru_cache, partial
 from typing import Final
 
 import torch
@@ -166,10 +167,11 @@ class NewcomerEvidence:
     def _measure(self, batch: Batch, groups: Groups) -> Measurement:
         network = self._network
         with nullcontext() if network.is_mode_free else evaluating_unseen(network.model):
-            with network.engine.record() as tape:
-                _, losses = network.losses(batch)
-            ones = torch.ones_like(losses)
-            return tape.measure(losses, ones, groups, losses.new_ones(len(groups)))
+            found = network.measure_groups(
+                batch, groups, partial(_ones, len(batch)), partial(_ones, len(groups))
+            )
+        assert isinstance(found.gradients, Measurement)
+        return found.gradients
 
 
 def _groups(slots: Int64[Tensor, "batches size"]) -> Groups:
@@ -179,3 +181,8 @@ def _groups(slots: Int64[Tensor, "batches size"]) -> Groups:
 @torch.no_grad()
 def _gram(measured: Measurement) -> Float[Tensor, "groups groups"]:
     return measured.gram().cpu()
+
+
+@lru_cache(maxsize=64)
+def _ones(count: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor, " count"]:
+    return torch.ones(count, dtype=dtype, device=device)

@@ -1,144 +1,28 @@
-"""Convolutions of one, two and three dimensions, strided, padded, dilated or grouped."""
+"""Convolutions of one, two and three dimensions, strided, padded or dilated."""
 
-from collections.abc import Callable
 from typing import final
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
-from torch.nn import functional as F
-from torch.nn import grad as nn_grad
+from torch import Tensor
 from typing_extensions import override
 
-from recollect.gradients.groups import Groups, Run
+from recollect.gradients.convolution_rows import (
+    in_weight_shape,
+    positions_first,
+    summed_weight,
+    weight_rows,
+)
+from recollect.gradients.grouped_convolution import GroupedConvolutionShare
+from recollect.gradients.groups import Groups
 from recollect.gradients.linear import LinearShare
-from recollect.gradients.share import Share, add_row_products, combine_rows
-
-Convolution = nn.Conv1d | nn.Conv2d | nn.Conv3d
-_WEIGHT_GRADIENT: dict[int, Callable[..., Tensor]] = {
-    1: nn_grad.conv1d_weight,
-    2: nn_grad.conv2d_weight,
-    3: nn_grad.conv3d_weight,
-}
+from recollect.gradients.patches import Convolution, padded, patches
+from recollect.gradients.room import Room
+from recollect.gradients.share import ExplicitShare, Share, add_row_products, combine_rows
+from recollect.gradients.sums_and_singles import SumsAndSinglesShare
 
 
-@final
-class ConvolutionShare(Share):
-    """Share of a convolution, its small per-group weight gradients written out.
-
-    Every example of a run becomes a group of one grouped convolution, so that a run costs a single
-    call (the weight gradient of a grouped convolution is the per-example gradient); where a layer
-    has many weights and few positions, products of its patches are much faster.
-    """
-
-    def __init__(
-        self,
-        layer: Convolution,
-        activations: Tensor,
-        cotangents: Tensor,
-        *,
-        weight: str | None,
-        bias: str | None,
-        groups: Groups,
-        limit_bytes: int,
-    ) -> None:
-        self.groups = groups
-        self.parameters = tuple(name for name in (weight, bias) if name is not None)
-        self._layer, self._activations, self._cotangents = layer, activations, cotangents
-        self._weight, self._bias = weight, bias
-        self._limit_bytes = limit_bytes
-        self._weight_rows: list[Tensor] | None = None  # a part a run of groups
-        self._bias_sums: Tensor | None = None
-
-    @override
-    def add_gram(self, by_example: Tensor, by_group: Tensor) -> None:
-        if self._bias is not None:
-            add_row_products(by_group, self._bias_rows())
-        if self._weight is None:
-            return
-        weight = self._layer.weight
-        width = max(1, self._limit_bytes // (len(self.groups) * weight[0].nbytes))
-        # Grouped convolutions have few weights a channel and are never worth cutting.
-        if width >= len(weight) or self._layer.groups > 1:
-            self._weight_rows = self._rows_of(self._cotangents)
-            add_row_products(by_group, *self._weight_rows)
-            # The factors are not needed again: the rows can be combined.
-            self._bias_sums = self._bias_rows() if self._bias is not None else None
-            self._activations = self._cotangents = self._activations.new_empty(0)
-            return
-        for chunk in torch.split(self._cotangents, width, dim=1):
-            add_row_products(by_group, *self._rows_of(chunk))
-
-    @override
-    def combine(self, weights: Float[Tensor, " groups"]) -> dict[str, Tensor]:
-        combined: dict[str, Tensor] = {}
-        if self._weight is not None:
-            if self._weight_rows is not None:
-                combined[self._weight] = combine_rows(weights, *self._weight_rows)
-            else:
-                by_example = self.groups.spread(weights)
-                scales = by_example.reshape(-1, *[1] * (self._cotangents.ndim - 1))
-                combined[self._weight] = self._weight_gradient(
-                    self._activations, self._cotangents * scales
-                )
-        if self._bias is not None:
-            combined[self._bias] = combine_rows(weights, self._bias_rows())
-        return combined
-
-    @override
-    def rows(self) -> dict[str, Tensor]:
-        written: dict[str, Tensor] = {}
-        if self._weight is not None:
-            known = self._weight_rows
-            parts = self._rows_of(self._cotangents) if known is None else known
-            written[self._weight] = torch.cat(parts)
-        if self._bias is not None:
-            written[self._bias] = self._bias_rows()
-        return written
-
-    def _bias_rows(self) -> Float[Tensor, "groups channels"]:
-        if self._bias_sums is not None:
-            return self._bias_sums
-        return self.groups.sum(self._cotangents.flatten(2).sum(2))
-
-    def _rows_of(self, cotangents: Tensor) -> list[Tensor]:
-        return [self._rows_of_run(run, cotangents) for run in self.groups.runs()]
-
-    def _rows_of_run(self, run: Run, cotangents: Tensor) -> Tensor:
-        d, a = cotangents[run.start : run.stop], self._activations[run.start : run.stop]
-        if run.size == 1 and self._has_few_positions(d):
-            patches = _patches(self._layer, a)
-            products = torch.bmm(d.flatten(2), patches.transpose(1, 2))
-            return products.reshape(run.count, d.shape[1], *self._layer.weight.shape[1:])
-        if run.size == 1:
-            folded = self._weight_gradient(
-                a.reshape(1, -1, *a.shape[2:]), d.reshape(1, -1, *d.shape[2:]), run.count
-            )
-            return folded.reshape(run.count, -1, *folded.shape[1:])
-        pairs = zip(torch.split(a, run.size), torch.split(d, run.size), strict=True)
-        return torch.stack([self._weight_gradient(*pair) for pair in pairs])
-
-    def _has_few_positions(self, cotangents: Tensor) -> bool:
-        # Where the two ways cross was measured on the reduced ResNet18's layers (decision 0002):
-        # 160 x 160 x 3 x 3 weights over 4 x 4 positions take 13 ms grouped and 1 ms by patches.
-        plain = isinstance(self._layer, nn.Conv2d) and self._layer.groups == 1
-        return plain and self._layer.weight.numel() > 2000 * cotangents[0, 0].numel()
-
-    def _weight_gradient(self, activations: Tensor, cotangents: Tensor, folds: int = 1) -> Tensor:
-        layer = self._layer
-        shape = (cotangents.shape[1], *layer.weight.shape[1:])
-        return _WEIGHT_GRADIENT[layer.weight.ndim - 2](
-            activations,
-            shape,
-            cotangents,
-            stride=layer.stride,
-            padding=_numeric_padding(layer),
-            dilation=layer.dilation,
-            groups=layer.groups * folds,
-        )
-
-
-def convolution_share(
+def convolution_share(  # noqa: PLR0913 - what one call of a layer left behind
     layer: Convolution,
     activations: Tensor,
     cotangents: Tensor,
@@ -147,87 +31,150 @@ def convolution_share(
     bias: str | None,
     groups: Groups,
     limit_bytes: int,
+    room: Room,
+    by_example: bool = True,
 ) -> Share:
-    """Choose for one convolution between written-out rows and inner products of its patches."""
-    activations = _padded(layer, activations)
-    if _patches_are_cheaper(layer, cotangents, groups):
+    """Choose how to hold the gradients of one convolution until weights are known.
+
+    Early layers have few weights and many positions: gradients are written out at once, and what
+    they were made from is let go. Late layers have many weights and few positions: single examples
+    are held as factors, like those of a linear layer.
+
+    With `by_example` False, rows of the batch are not examples, and products of pairs of them are
+    of no use.
+    """
+    activations = padded(layer, activations)
+    if layer.groups > 1:
+        return GroupedConvolutionShare(
+            layer, activations, cotangents, weight=weight, bias=bias, groups=groups
+        )
+    rows = {} if bias is None else {bias: groups.sum(cotangents.flatten(2).sum(2))}
+    if weight is None:
+        return ExplicitShare(rows, groups)
+    sums, singles = groups.sums_and_singles() if by_example else (groups, Groups(()))
+    by_products = len(singles) > 0 and _products_are_cheaper(layer, cotangents, len(singles))
+    if not by_products and len(groups) * layer.weight.nbytes <= limit_bytes:
+        rows[weight] = weight_rows(layer, activations, cotangents, groups, room)
+        return _InPatchOrder(ExplicitShare(rows, groups), weight, layer)
+    patch_bytes = cotangents[0, 0].numel() * layer.weight[0].nbytes
+    if (
+        by_products
+        and max(len(sums) * layer.weight.nbytes, len(singles) * patch_bytes) <= limit_bytes
+    ):
+        a, d = activations[sums.num_examples :], cotangents[sums.num_examples :]
         linear = LinearShare(
-            _patches(layer, activations).transpose(1, 2).flatten(0, 1),
-            cotangents.flatten(2).transpose(1, 2).flatten(0, 1),
+            patches(layer, a, d.shape[2:]).flatten(0, 1),
+            positions_first(d).flatten(0, 1),
             weight=weight,
             bias=bias,
-            groups=groups,
+            groups=singles,
             limit_bytes=limit_bytes,
         )
-        return _ReshapedWeight(linear, weight, layer.weight.shape)
-    return ConvolutionShare(
+        if len(sums) == 0:
+            return _InPatchOrder(linear, weight, layer)
+        rows = {name: found[: len(sums)] for name, found in rows.items()}
+        rows[weight] = weight_rows(layer, activations, cotangents, sums, room)
+        held = SumsAndSinglesShare(ExplicitShare(rows, sums), linear)
+        return _InPatchOrder(held, weight, layer)
+    return _LargeConvolutionShare(
         layer,
         activations,
         cotangents,
+        rows,
         weight=weight,
-        bias=bias,
         groups=groups,
         limit_bytes=limit_bytes,
+        room=room,
     )
+
+
+def _products_are_cheaper(layer: Convolution, cotangents: Tensor, singles: int) -> bool:
+    positions = cotangents[0, 0].numel()
+    fan_in, fan_out = layer.weight[0].numel(), len(layer.weight)
+    products = (singles * positions) ** 2 * (fan_in + fan_out)
+    written_out = singles * (positions + singles) * fan_in * fan_out
+    return products <= written_out
 
 
 @final
-class _ReshapedWeight(Share):
-    """A linear share over patches, its weight in the convolution's shape."""
+class _InPatchOrder(Share):
+    """A share whose weights are in the order of patches, given back in the layer's shape."""
 
-    def __init__(self, linear: Share, weight: str | None, shape: torch.Size) -> None:
-        self.groups, self.parameters = linear.groups, linear.parameters
-        self._linear, self._weight, self._shape = linear, weight, shape
+    def __init__(self, inner: Share, weight: str, layer: Convolution) -> None:
+        self.groups, self.parameters = inner.groups, inner.parameters
+        self._inner, self._weight, self._layer = inner, weight, layer
 
     @override
     def add_gram(self, by_example: Tensor, by_group: Tensor) -> None:
-        self._linear.add_gram(by_example, by_group)
+        self._inner.add_gram(by_example, by_group)
 
     @override
-    def combine(self, weights: Tensor) -> dict[str, Tensor]:
-        return self._reshape(self._linear.combine(weights), ())
+    def combine(self, weights: Float[Tensor, " groups"]) -> dict[str, Tensor]:
+        return self._in_shape(self._inner.combine(weights))
 
     @override
     def rows(self) -> dict[str, Tensor]:
-        return self._reshape(self._linear.rows(), (len(self.groups),))
+        return self._in_shape(self._inner.rows())
 
-    def _reshape(self, by_name: dict[str, Tensor], lead: tuple[int, ...]) -> dict[str, Tensor]:
-        if self._weight is not None:
-            by_name[self._weight] = by_name[self._weight].reshape(*lead, *self._shape)
-        return by_name
+    @override
+    def join(self, other: Share) -> Share:
+        if isinstance(other, _InPatchOrder):  # one order is as good as another
+            return _InPatchOrder(self._inner.join(other._inner), self._weight, self._layer)
+        return super().join(other)
 
-
-def _patches(layer: Convolution, activations: Tensor) -> Float[Tensor, "examples inputs positions"]:
-    assert isinstance(layer, nn.Conv2d)
-    return F.unfold(
-        activations,
-        layer.kernel_size,
-        dilation=layer.dilation,
-        padding=_numeric_padding(layer),
-        stride=layer.stride,
-    )
+    def _in_shape(self, found: dict[str, Tensor]) -> dict[str, Tensor]:
+        found[self._weight] = in_weight_shape(self._layer, found[self._weight])
+        return found
 
 
-def _patches_are_cheaper(layer: Convolution, cotangents: Tensor, groups: Groups) -> bool:
-    if not isinstance(layer, nn.Conv2d) or layer.groups > 1:
-        return False
-    positions = cotangents[0, 0].numel()
-    fan_in, fan_out = layer.weight[0].numel(), len(layer.weight)
-    examples = groups.num_examples
-    products = (examples * positions) ** 2 * (fan_in + fan_out)
-    rows = (examples * positions + len(groups) ** 2) * fan_in * fan_out
-    return products <= rows
+@final
+class _LargeConvolutionShare(Share):
+    """Gradients too large to hold: written some output channels at a time, made again at the end.
 
+    Args:
+        bias_rows: Gradients of the bias by its name, if it has one.
+    """
 
-def _numeric_padding(layer: Convolution) -> tuple[int, ...]:
-    # Anything but plain zero padding has been applied to the input by `_padded`.
-    if layer.padding_mode != "zeros" or isinstance(layer.padding, str):
-        return (0,) * (layer.weight.ndim - 2)
-    return layer.padding
+    def __init__(
+        self,
+        layer: Convolution,
+        activations: Tensor,
+        cotangents: Tensor,
+        bias_rows: dict[str, Tensor],
+        *,
+        weight: str,
+        groups: Groups,
+        limit_bytes: int,
+        room: Room,
+    ) -> None:
+        self.groups = groups
+        self.parameters = (weight, *bias_rows)
+        self._layer, self._weight, self._bias_rows = layer, weight, bias_rows
+        self._activations, self._cotangents = activations, cotangents
+        self._limit_bytes, self._room = limit_bytes, room
 
+    @override
+    def add_gram(self, by_example: Tensor, by_group: Tensor) -> None:
+        for rows in self._bias_rows.values():
+            add_row_products(by_group, rows)
+        one_output = len(self.groups) * self._layer.weight[0].nbytes
+        for some in torch.split(self._cotangents, max(1, self._limit_bytes // one_output), dim=1):
+            add_row_products(
+                by_group, weight_rows(self._layer, self._activations, some, self.groups, self._room)
+            )
 
-def _padded(layer: Convolution, activations: Tensor) -> Tensor:
-    if layer.padding_mode == "zeros" and not isinstance(layer.padding, str):
-        return activations
-    mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
-    return F.pad(activations, layer._reversed_padding_repeated_twice, mode=mode)
+    @override
+    def combine(self, weights: Float[Tensor, " groups"]) -> dict[str, Tensor]:
+        combined = {name: combine_rows(weights, rows) for name, rows in self._bias_rows.items()}
+        by_example = self.groups.spread(weights)
+        scaled = self._cotangents * by_example.reshape(-1, *[1] * (self._cotangents.ndim - 1))
+        total = summed_weight(self._layer, self._activations, scaled, self._room)
+        combined[self._weight] = in_weight_shape(self._layer, total)
+        return combined
+
+    @override
+    def rows(self) -> dict[str, Tensor]:
+        written = weight_rows(
+            self._layer, self._activations, self._cotangents, self.groups, self._room
+        )
+        return {**self._bias_rows, self._weight: in_weight_shape(self._layer, written)}

@@ -6,12 +6,13 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 
-from recollect.gradients.convolution import ConvolutionShare, convolution_share
+from recollect.gradients.convolution import convolution_share
 from recollect.gradients.embedding import EmbeddingShare
 from recollect.gradients.groups import Groups
 from recollect.gradients.layout import Layout, batch_first
 from recollect.gradients.linear import LinearShare
-from recollect.gradients.normalization import normalization_share
+from recollect.gradients.normalization import Statistics, normalization_share
+from recollect.gradients.room import Room
 from recollect.gradients.share import Share
 
 _LAYERS: tuple[type[nn.Module], ...] = (
@@ -38,7 +39,7 @@ def has_formula(module: nn.Module) -> bool:
     return False
 
 
-def direct_share(
+def direct_share(  # noqa: PLR0913 - what one call of a layer left behind
     module: nn.Module,
     parameters: Mapping[str, str],
     activations: Tensor,
@@ -47,6 +48,8 @@ def direct_share(
     layout: Layout,
     groups: Groups,
     limit_bytes: int,
+    room: Room,
+    statistics: Statistics | None = None,
 ) -> Share:
     """Make the share of one call of a layer with a formula."""
     weight, bias = parameters.get("weight"), parameters.get("bias")
@@ -78,8 +81,7 @@ def direct_share(
         positions = len(activations) // count
         groups = Groups(tuple(size * positions for size in groups.sizes))
     if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d):
-        make = ConvolutionShare if layout == "folded" else convolution_share
-        return make(
+        return convolution_share(
             module,
             activations,
             cotangents,
@@ -87,10 +89,18 @@ def direct_share(
             bias=bias,
             groups=groups,
             limit_bytes=limit_bytes,
+            room=room,
+            by_example=layout != "folded",
         )
     assert isinstance(module, nn.LayerNorm | nn.GroupNorm | _InstanceNorm | _BatchNorm)
     return normalization_share(
-        module, activations, cotangents, weight=weight, bias=bias, groups=groups
+        module,
+        activations,
+        cotangents,
+        weight=weight,
+        bias=bias,
+        groups=groups,
+        statistics=statistics,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from typing import Any, Final
 
 import torch
@@ -13,9 +13,16 @@ from torch.nn import functional as F
 
 from recollect import nested
 from recollect.gradients import GradientEngine, Groups, Measurement
+from recollect.gradients.chain import (
+    Chain,
+    ChainPass,
+    cross_entropy_by_hand,
+    cross_entropy_cotangents,
+)
 from recollect.learner.batch import Batch
 from recollect.learner.buffers import BufferCopies
 from recollect.learner.checks import check_logits, check_not_probabilities, checked_losses
+from recollect.learner.memory_order import channels_last, may_gain, takes_channels_last
 
 # Layers that compute the same in both modes, keep no statistics and draw nothing. Any other class,
 # a model of the user's included, may look at `self.training`.
@@ -32,6 +39,7 @@ _MODE_FREE: Final = frozenset(
 Loss = Callable[[Any, Tensor], Tensor]
 Transform = Callable[[object], object]
 Gradients = dict[str, Tensor]
+Numbers = Callable[[torch.dtype, torch.device], Tensor]  # made to suit the losses
 
 
 @dataclass(slots=True)
@@ -68,8 +76,14 @@ class Network:
         self._loss = loss
         self._transform = transform
         self._seen_logits = False
+        self._channels_last: bool | None = None if may_gain(model, self.device) else False
         #: Whether training and evaluation mode are the same, so that no switching is needed.
         self.is_mode_free = all(type(module) in _MODE_FREE for module in model.modules())
+
+    @property
+    def may_draw(self) -> bool:
+        """Whether a pass may draw from torch's own generator, as dropout does."""
+        return not self.is_mode_free or self._transform is not None or self._loss is not None
 
     def look_for_frozen(self) -> None:
         """Notice parameters that were frozen or freed since the last step."""
@@ -79,18 +93,36 @@ class Network:
         self._trainable = trainable
         self.parameters = {name: p for name, p in self._held.items() if p.requires_grad}
         self.engine = GradientEngine(self.model, self.parameters)
+        self._chain = Chain.of(self.model, self.parameters) if self.classifies else None
+        self.num_weights = sum(parameter.numel() for parameter in self.parameters.values())
         if not self.parameters:
             raise ValueError(
                 "`optimizer` holds none of the model's trainable parameters; build it from "
                 "`model.parameters()`, and leave some of them unfrozen."
             )
 
+    def settle_memory_order(self, inputs: object) -> None:
+        """Before the first pass of all: choose the faster order in memory the model can take.
+
+        It follows from the model alone, never from a clock, so that a resumed run chooses alike.
+        """
+        if self._channels_last is None:
+            modes = (partial(evaluating_unseen, self.model), partial(leaving_no_trace, self.model))
+            with leaving_no_trace(self.model):  # a transform may draw
+                prepared = self._prepared(inputs)
+            self._channels_last = takes_channels_last(self._call, prepared, modes)
+
     # --- passes that train ------------------------------------------------------------------------
 
     def differentiate(self, batch: Batch, part_sizes: tuple[int, ...]) -> Pass:
         """Return the gradient of the mean loss of each part of the batch, summed over parts."""
-        outputs, losses = self.losses(batch)
-        objective = losses @ _mean_weights(part_sizes, losses.dtype, losses.device)
+        prepared = self._prepared(batch.inputs)
+        coefficients = partial(_mean_weights, part_sizes)
+        if self._chain is not None and self._chain.takes(prepared):
+            run = self._pass_chain(self._chain, prepared, batch, coefficients)
+            return Pass(run.losses, run.logits, self._chain.gradients(run.factors))
+        outputs, losses = self._losses(prepared, batch)
+        objective = losses @ coefficients(losses.dtype, losses.device)
         found = torch.autograd.grad(objective, list(self.parameters.values()), allow_unused=True)
         pairs = zip(self.parameters, found, strict=True)
         gradients = {name: gradient for name, gradient in pairs if gradient is not None}
@@ -103,14 +135,50 @@ class Network:
         scaled: where BatchNorm mixes examples, they are contributions to exactly ER's gradient.
         """
         replayed = len(batch) - incoming
-        with self.engine.record() as tape:
-            outputs, losses = self.losses(batch)
         parts = tuple(size for size in (incoming, replayed) if size)
         groups = Groups(((incoming,) if incoming else ()) + (1,) * replayed)
-        scales = _row_scales(incoming, replayed, losses.dtype, losses.device)
-        coefficients = _mean_weights(parts, losses.dtype, losses.device)
-        measured = tape.measure(losses, coefficients, groups, scales)
+        coefficients = partial(_mean_weights, parts)
+        return self.measure_groups(
+            batch, groups, coefficients, partial(_row_scales, incoming, replayed)
+        )
+
+    def measure_groups(
+        self, batch: Batch, groups: Groups, coefficients: Numbers, scales: Numbers
+    ) -> Pass:
+        """Measure the gradients of groups of examples, from one pass of `coefficients . losses`.
+
+        Args:
+            batch: The examples.
+            groups: Which of them belong together.
+            coefficients: One an example.
+            scales: One a group; the factor that turns its share into the gradient that is meant.
+        """
+        prepared = self._prepared(batch.inputs)
+        if self._chain is not None and self._chain.takes(prepared):
+            run = self._pass_chain(self._chain, prepared, batch, coefficients)
+            shares = self._chain.shares(run.factors, groups, self.engine.limit_bytes)
+            measured = Measurement(shares, groups, scales(run.losses.dtype, run.losses.device))
+            return Pass(run.losses, run.logits, measured)
+        with self.engine.record() as tape:
+            outputs, losses = self._losses(prepared, batch)
+        kind = losses.dtype, losses.device
+        measured = tape.measure(losses, coefficients(*kind), groups, scales(*kind))
         return Pass(losses.detach(), detached(outputs), measured)
+
+    def _pass_chain(
+        self, chain: Chain, prepared: object, batch: Batch, coefficients: Numbers
+    ) -> ChainPass:
+        """Pass a small model forwards and backwards by hand."""
+        assert isinstance(prepared, Tensor)
+        passed = chain.forward(prepared)
+        labels = batch.labels.to(self.device)
+        logits = self._checked_logits(passed[-1], labels)
+        losses, log_probabilities = cross_entropy_by_hand(logits, labels := labels.long())
+        checked_losses(losses, len(batch))
+        at_logits = cross_entropy_cotangents(
+            log_probabilities, labels, coefficients(losses.dtype, losses.device)
+        )
+        return ChainPass(logits, losses, chain.backward(passed, at_logits))
 
     # --- passes that only look --------------------------------------------------------------------
 
@@ -125,6 +193,7 @@ class Network:
         """Return outputs in evaluation mode, leaving no trace."""
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"`batch_size` is {batch_size}; pass at least 1, or None for all.")
+        self.settle_memory_order(inputs)
         count = len(nested.leaves(inputs)[0])
         size = count if batch_size is None else batch_size
         with nullcontext() if self.is_mode_free else evaluating_unseen(self.model):
@@ -143,20 +212,29 @@ class Network:
 
     def losses(self, batch: Batch) -> tuple[object, Float[Tensor, " examples"]]:
         """Run the model on stored-form examples; return outputs and one loss each."""
-        outputs = self._call(self._prepared(batch.inputs))
+        return self._losses(self._prepared(batch.inputs), batch)
+
+    def _losses(self, prepared: object, batch: Batch) -> tuple[object, Float[Tensor, " examples"]]:
+        outputs = self._call(prepared)
         labels = batch.labels.to(self.device)
         if self._loss is not None:
             return outputs, checked_losses(self._loss(outputs, labels), len(batch))
+        logits = self._checked_logits(outputs, labels)
+        losses = F.cross_entropy(logits, labels.long(), reduction="none")
+        return logits, checked_losses(losses, len(batch))
+
+    def _checked_logits(self, outputs: object, labels: Tensor) -> Float[Tensor, "examples classes"]:
         logits = check_logits(outputs, labels)
         if not self._seen_logits:
             check_not_probabilities(logits.detach())
             self._seen_logits = True
-        losses = F.cross_entropy(logits, labels.long(), reduction="none")
-        return logits, checked_losses(losses, len(batch))
+        return logits
 
     def _prepared(self, inputs: object) -> object:
-        on_device = nested.map_leaves(self._to_device, inputs)
-        return on_device if self._transform is None else self._transform(on_device)
+        prepared = nested.map_leaves(self._to_device, inputs)
+        if self._transform is not None:
+            prepared = self._transform(prepared)
+        return channels_last(prepared) if self._channels_last else prepared
 
     def _to_device(self, leaf: Tensor) -> Tensor:
         return leaf.to(self.device)

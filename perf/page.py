@@ -14,8 +14,9 @@ _HOW = """\
 Every figure is a ratio of costs measured in one run: contestants take turns, block by block, on one
 thread; a repetition gives one ratio, the table gives the median and the quartiles of all
 repetitions. Cost is CPU time unless a section says otherwise. Inputs are random numbers of the
-right shape and labels random classes; what a step costs does not depend on them. The memory is full
-and stays where one newcomer in three is admitted, the mean over a stream ten times the memory.
+right shape and labels random classes, except where a section names a stream; only GSS, which stops
+comparing once the outcome is certain, costs more or less by what it sees. The memory is full and
+stays where one newcomer in three is admitted, the mean over a stream ten times the memory.
 Written by `make perf`; all raw numbers are in [{date}.json]({date}.json)."""
 
 

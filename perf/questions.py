@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from perf import capacity, peak_memory, roofline, step_cost, workers
+from perf import capacity, peak_memory, roofline, step_cost, whole_stream, workers
 from perf.answer import Answer
 from perf.peers import compare
 
@@ -20,6 +20,10 @@ def _step_cost(shape: str, is_quick: bool) -> Answer:
     return (
         step_cost.measure(shape, repetitions=2, count=1) if is_quick else step_cost.measure(shape)
     )
+
+
+def _whole_stream(is_quick: bool) -> Answer:
+    return whole_stream.measure(repetitions=1) if is_quick else whole_stream.measure()
 
 
 def _peers(shape: str, is_quick: bool) -> Answer:
@@ -84,6 +88,7 @@ QUESTIONS: Final[Mapping[str, Ask]] = {
     "step-cost-cifar": partial(_step_cost, "cifar"),
     "step-cost-mini": partial(_step_cost, "mini"),
     "step-cost-transformer": partial(_step_cost, "transformer"),
+    "whole-stream": _whole_stream,
     "peers-mlp": partial(_peers, "mlp"),
     "peers-cifar": partial(_peers, "cifar"),
     "capacity": _capacity,

@@ -1,7 +1,7 @@
 """The models and examples that steps are timed on.
 
 Inputs are random numbers of the right shape and labels are random classes: what a step costs does
-not depend on what is in the picture.
+not depend on what is in the picture, save for GSS (see `perf.whole_stream`).
 """
 
 from collections.abc import Callable

@@ -80,7 +80,7 @@ def test_the_page_says_what_was_measured(tmp_path: Path, notes: Path) -> None:
     )
     assert "| ER-P | ER | MLP | **1.08** | 1.08 to 1.08 | 3 | ≤ 1.1 | met |" in page
     assert "| ER-C | ER | MLP | not measured |" in page
-    assert "1 of 26 met." in page
+    assert "1 of 29 met." in page
     for words in ("A Processor", "avalanche-lib 0.6.0", "L2 cache 2048K", "By hand.", "c0ffee"):
         assert words in page
     for words in ("| ER | 31 |", "Counted: bytes.", "50 us a batch", "2026-01-02.json"):
@@ -108,7 +108,7 @@ def test_a_page_without_answers_is_a_page(tmp_path: Path, notes: Path) -> None:
     empty = stored() | {"sections": {"workers": around | {"error": "ended with code 1"}}}
     page = write_page(empty, tmp_path, notes=notes).read_text()
     assert "No answer: ended with code 1" in page
-    assert "0 of 26 met." in page
+    assert "0 of 29 met." in page
     assert "A quick trial" in page
 
 

@@ -12,7 +12,7 @@ from perf.shapes import BATCH, SHAPES, Shape
 from torch import Tensor
 from torch.nn import functional as F
 
-from perf import capacity, filling, peak_memory, roofline, step_cost, workers
+from perf import capacity, filling, peak_memory, roofline, step_cost, whole_stream, workers
 from recollect.models import mlp
 
 FOLDER = Path(__file__).parents[2] / "perf"
@@ -62,6 +62,12 @@ def test_capacities_are_compared() -> None:
     assert has_finite_positive_ratios(answer)
     states = {(point["method"], point["slots"], point["state"]) for point in answer.points}
     assert len(states) == 8
+
+
+def test_methods_are_compared_on_a_real_stream() -> None:
+    answer = whole_stream.measure(repetitions=1, blocks=2)
+    assert has_finite_positive_ratios(answer)
+    assert len(answer.times) == len(whole_stream.METHODS)
 
 
 def test_the_allocator_is_followed() -> None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils.hooks import RemovableHandle
 
 from recollect.gradients.calls import Call
 
@@ -24,14 +25,23 @@ def run_backward(
     """
     on_the_way = set() if keep_graph else _passed_through(calls)
     waiting: list[Call] = []
+    handles: list[RemovableHandle] = []
     for index, call in enumerate(calls):
         if index in on_the_way:
-            _hand_over_at_node(call, arrived)
+            handles.append(_hand_over_at_node(call, arrived))
         else:
             waiting.append(call)
     calls.clear()
+
     edges = [edge for call in waiting for edge in call.edges]
-    found = iter(torch.autograd.grad(objective, edges, retain_graph=keep_graph, allow_unused=True))
+    try:
+        gradients = torch.autograd.grad(
+            objective, edges, retain_graph=keep_graph, allow_unused=True
+        )
+    finally:
+        for handle in handles:  # hook and node hold each other
+            handle.remove()
+    found = iter(gradients)
     with torch.no_grad():
         for call in waiting:
             cotangents = [next(found) for _ in call.edges]
@@ -63,7 +73,7 @@ def _leads_to_another(node: Node, ends: set[Node]) -> bool:
     return False
 
 
-def _hand_over_at_node(call: Call, arrived: Arrived) -> None:
+def _hand_over_at_node(call: Call, arrived: Arrived) -> RemovableHandle:
     waiting = [call]
     edge = call.edges[0]
 
@@ -74,7 +84,7 @@ def _hand_over_at_node(call: Call, arrived: Arrived) -> None:
             call.statistics = _kept_statistics(call)
             arrived(call, [cotangent])
 
-    edge.node.register_prehook(hook)
+    return edge.node.register_prehook(hook)
 
 
 def _kept_statistics(call: Call) -> tuple[Tensor, Tensor] | None:

@@ -33,7 +33,7 @@ def fill_learner(learner: Learner, shape: Shape) -> None:
     tensors, facts = filled.state()
     tensors["arrived_at"] = torch.arange(1, capacity + 1)
     tensors["times_replayed"] = torch.randint(1, 20, (capacity,), generator=rng)
-    tensors["margin_increment"] = torch.randn(capacity, generator=rng)
+    tensors["margin_increment"] = (torch.randn(capacity, generator=rng) / 3).clamp(-1, 1)
     tensors["score"] = torch.rand(capacity, generator=rng) * 2 - 1
     facts |= {"seen": capacity, "clock": 100}
     learner.memory.take_over(Memory.from_state(tensors, facts))

@@ -31,7 +31,7 @@ from perf.bare import BareJointER
 from perf.filling import fill_bare, fill_learner
 from perf.measuring import one_thread, tell
 from perf.shapes import BATCH, CAPACITY, SHAPES
-from perf.step_cost import SEEN, learner_for
+from perf.step_cost import learner_for, seen_at_mean_admission
 from recollect.models import seeded
 
 METHODS = {"ER": "er", "ER-P": "er-p", "ER-C": "er-c", "ER-MIR": "er-mir", "GSS": "gss"}
@@ -47,12 +47,12 @@ def contestant(name: str) -> Observe:
     if name == BARE:
         bare = BareJointER(shape.build, capacity=CAPACITY, replay=shape.replay)
         fill_bare(bare, shape)
-        bare.seen = SEEN
+        bare.seen = seen_at_mean_admission(shape)
         return bare.observe
     learner = learner_for(shape, METHODS[name])
     fill_learner(learner, shape)
     assert learner.memory is not None
-    learner.memory.seen = SEEN
+    learner.memory.seen = seen_at_mean_admission(shape)
     return learner.observe
 
 

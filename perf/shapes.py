@@ -7,6 +7,7 @@ not depend on what is in the picture, save for GSS (see `perf.whole_stream`).
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from math import log
 
 import torch
 from torch import Tensor, nn
@@ -29,8 +30,14 @@ class Shape:
     words: int = 0  # inputs are token numbers below this, if it is not 0
     replay: int = 10
     learning_rate: float = 0.05
+    stream: float = 10  # length of the stream, in memories: decides how many newcomers are admitted
     steps_a_block: int = 1
     repetitions: int = 10
+
+    @property
+    def admitted(self) -> float:
+        """Share of newcomers that a reservoir admits, mean over the stream."""
+        return (1 + log(self.stream)) / self.stream
 
     def inputs(self, count: int, rng: torch.Generator) -> Tensor:
         """Draw examples."""
@@ -65,13 +72,16 @@ class SmallTransformer(nn.Module):
 
 SHAPES = {
     "mlp": Shape(MLP, mlp, (784,), steps_a_block=20, repetitions=40),
-    "cifar": Shape(CIFAR, reduced_resnet18, (3, 32, 32), repetitions=11),
+    "cifar": Shape(
+        CIFAR, reduced_resnet18, (3, 32, 32), stream=97.5, steps_a_block=2, repetitions=9
+    ),
     "mini": Shape(
         MINI,
         partial(reduced_resnet18, 100, image_size=84),
         (3, 84, 84),
         classes=100,
         replay=20,
+        stream=5,
         repetitions=3,
     ),
     "transformer": Shape(

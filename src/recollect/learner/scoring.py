@@ -17,7 +17,7 @@ from recollect.learner.passes import IncomingPass
 from recollect.memory import Memory
 
 # Weights times examples of a pass that costs little more than starting it.
-_QUICKLY_DONE: Final = 2**24
+_QUICKLY_DONE: Final = 10_000_000
 
 
 class VirtualStepProbe:

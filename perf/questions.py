@@ -74,6 +74,10 @@ def _convolutions(is_quick: bool) -> Answer:
     )
 
 
+def _memory_order(is_quick: bool) -> Answer:
+    return _printed("Images channels last", "perf.memory_order", is_quick=is_quick)
+
+
 def _streams(is_quick: bool) -> Answer:
     return _printed("What streaming costs", "perf.streams", is_quick=is_quick)
 
@@ -97,6 +101,7 @@ QUESTIONS: Final[Mapping[str, Ask]] = {
     "roofline": _roofline,
     "engines": _engines,
     "convolutions": _convolutions,
+    "memory-order": _memory_order,
     "streams": _streams,
     "runner-overhead": _runner_overhead,
 }

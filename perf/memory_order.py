@@ -1,7 +1,7 @@
-"""Does it pay to pass images channels last? (decision 0010)
+"""Does it pay to pass images channels last?
 
-Time of a forward and backward pass with the inputs in that order over the time in the usual one, 20
-random examples, one thread, medians of alternated repetitions.
+Behind decision 0010: time of a forward and backward pass with the inputs in that order over the
+time in the usual one, 20 random examples, one thread, medians of alternated repetitions.
 
     python -m perf.memory_order
 """

@@ -6,7 +6,7 @@ same operations in the same order, so the results are autograd's to the bit.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeGuard
 
 import torch
 from jaxtyping import Float, Int64
@@ -78,7 +78,7 @@ class Chain:
             return None
         return Chain(model, parameters)
 
-    def takes(self, inputs: object) -> bool:
+    def takes(self, inputs: object) -> TypeGuard[Tensor]:
         """Whether this pass can be taken by hand, and nobody would notice."""
         if not isinstance(inputs, Tensor) or (inputs.ndim != 2 and not self._flattens):
             return False

@@ -46,6 +46,7 @@ class MarginWatch:
         self._network, self._memory = network, memory
         self._timing, self._newcomers, self._transaction = timing, newcomers, transaction
         self._newcomers_before = self._stored_before = self._replayed_before = _NOTHING
+        self._logits_before: Tensor | None = None
         # In a mode-free network the training pass gives the same outputs: see `learnt_from`.
         if timing in ("insertion", "both", "all") and len(newcomers) and not network.is_mode_free:
             self._newcomers_before = self._margins(newcomers)
@@ -61,10 +62,9 @@ class MarginWatch:
         """Take the newcomers' margins from the pass that is about to teach them the first time."""
         if self._timing == "replay" or self._newcomers_before.numel() or not len(self._newcomers):
             return
-        assert isinstance(outputs, Tensor)  # classes are asked for, so these are logits
-        logits = outputs.index_select(0, self._admitted.to(outputs.device))
-        labels = self._newcomers.labels.to(outputs.device).long()
-        self._newcomers_before = margins(logits, labels).float().cpu()
+        if self._logits_before is None:
+            assert isinstance(outputs, Tensor)  # classes are asked for, so these are logits
+            self._logits_before = outputs.index_select(0, self._admitted.to(outputs.device))
 
     def after_update(self, slots: Int64[Tensor, " replayed"]) -> None:
         """Note the increments of what was replayed."""
@@ -78,7 +78,16 @@ class MarginWatch:
             self._note(slots, self._stored_margins() - self._stored_before)
         if self._timing not in ("insertion", "both", "all") or not len(self._newcomers):
             return None
+        if self._logits_before is not None:
+            return self._newcomers_increments(self._logits_before)
         return self._margins(self._newcomers) - self._newcomers_before
+
+    def _newcomers_increments(self, before: Tensor) -> Float[Tensor, " admitted"]:
+        """Take the margins before and after at once."""
+        after = check_logits(self._network.predict(self._newcomers.inputs), self._newcomers.labels)
+        labels = self._newcomers.labels.to(after.device).long()
+        both = margins(torch.cat((before, after)), labels.repeat(2)).float().cpu()
+        return both[len(self._newcomers) :] - both[: len(self._newcomers)]
 
     def _will_replace(self) -> bool:
         return len(self._memory) + len(self._newcomers) > self._memory.capacity

@@ -43,6 +43,7 @@ class Written:
             memory.score[: len(memory)] = placement.stored_scores
         if not self.slots.numel():
             return
+        everybody = self._admitted.shape[0] == placement.slots.shape[0]
         newcomers = incoming.take(self.examples)
         memory.write(
             self.slots,
@@ -51,9 +52,11 @@ class Written:
             arrived_at=memory.seen + 1 + self.examples,
         )
         if increments is not None:
-            memory.margin_increment[self.slots] = increments[self._admitted]
+            noted = increments if everybody else increments[self._admitted]
+            memory.margin_increment.index_copy_(0, self.slots, noted)
         if placement.scores is not None:
-            memory.score[self.slots] = placement.scores[self._admitted].float()
+            noted = placement.scores if everybody else placement.scores[self._admitted]
+            memory.score.index_copy_(0, self.slots, noted.float())
 
 
 def written_slots(

@@ -76,39 +76,35 @@ class ConfidenceReservoir(Storage):
     def place(
         self, labels: Tensor, memory: Memory, evidence: Evidence, rng: torch.Generator
     ) -> Placement:
-        slots = torch.arange(len(memory), len(memory) + labels.shape[0])
         num_free = memory.capacity - len(memory)
         if num_free >= labels.shape[0]:
-            return Placement(slots)
+            return Placement(torch.arange(len(memory), len(memory) + labels.shape[0]))
         # A newcomer is itself up for replacement by those behind it in the same batch: its score
         # is that of an example never replayed.
         increments = torch.zeros(labels.shape[0])
         if self.margins in ("insertion", "both", "all"):
             increments = evidence.margin_increments()
         arriving = self.margin_weight * increments
-        drawn = self._propose(memory, arriving, rng)
-        slots[: len(drawn)] = torch.tensor(drawn, dtype=torch.int64)
-        if len(drawn) == labels.shape[0]:
-            return Placement(slots, scores=arriving)
+        taken = [*range(len(memory), memory.capacity), *self._propose(memory, arriving, rng)]
+        if len(taken) == labels.shape[0]:
+            return Placement(torch.tensor(taken), scores=arriving)
         stored_scores = self.scores(memory)
         # As arrays: a few numbers at a time, tensors cost five times as much.
-        scores = torch.cat((stored_scores, arriving[:num_free])).numpy()
+        scores = np.concatenate((stored_scores.numpy(), arriving[:num_free].numpy()))
         own_scores = arriving.tolist()
         classes = None
         if self.within_class:
             held = torch.cat((memory.labels[: len(memory)].cpu(), labels[:num_free].cpu()))
             classes = held.numpy()
-        for slot, score in zip(drawn, own_scores, strict=False):
+        for slot, score in zip(taken, own_scores, strict=False):
             scores[slot] = score
-        taken = []
-        for newcomer in range(num_free + len(drawn), labels.shape[0]):
+        for newcomer in range(len(taken), labels.shape[0]):
             slot = self._victim(scores, classes, rng)
             taken.append(slot)
             scores[slot] = own_scores[newcomer]
             if classes is not None:
                 classes[slot] = int(labels[newcomer])
-        slots[num_free + len(drawn) :] = torch.tensor(taken, dtype=torch.int64)
-        return Placement(slots, scores=arriving, stored_scores=stored_scores)
+        return Placement(torch.tensor(taken), scores=arriving, stored_scores=stored_scores)
 
     def _propose(self, memory: Memory, arriving: Tensor, rng: torch.Generator) -> list[int]:
         """Draw victims from a large memory by proposals (s2 with clamped scores), if that can be.

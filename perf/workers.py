@@ -18,7 +18,7 @@ from perf.answer import Answer, lines_of, ratio
 from perf.measuring import alternate
 from recollect.experiments.machine import usable_cores
 
-_METHODS = ("er", "er-p")
+_METHODS = ("er-mir", "er-pc-mir")  # runs of some seconds, as a sweep usually has
 
 
 def sweep(workers: int, seeds: int, methods: tuple[str, ...] = _METHODS) -> float:
@@ -35,7 +35,7 @@ def sweep(workers: int, seeds: int, methods: tuple[str, ...] = _METHODS) -> floa
         return time.perf_counter() - start
 
 
-def measure(*, repetitions: int = 3, seeds: int = 8) -> Answer:
+def measure(*, repetitions: int = 2, seeds: int = 10) -> Answer:
     """Alternate sweeps with one worker and with two."""
     times = alternate(
         {"one": lambda: sweep(1, seeds), "two": lambda: sweep(2, seeds)},
@@ -60,8 +60,8 @@ def measure(*, repetitions: int = 3, seeds: int = 8) -> Answer:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--repetitions", type=int, default=3)
-    options.add_argument("--seeds", type=int, default=8)
+    options.add_argument("--repetitions", type=int, default=2)
+    options.add_argument("--seeds", type=int, default=10)
     chosen = options.parse_args()
     print("\n".join(lines_of(measure(repetitions=chosen.repetitions, seeds=chosen.seeds))))
 

@@ -1,0 +1,182 @@
+"""What a search tries: a study file turned into trials, the same ones for ever."""
+
+import itertools
+import math
+import random
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from recollect.errors import ConfigError
+from recollect.experiments.cell import Cell, cells
+from recollect.experiments.spec import check_spec
+
+Settings = dict[str, Any]
+
+FIRST_SEED: Final = 1000  # tables use seeds from 0
+FRESH_SEED: Final = 2000
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What every method gets.
+
+    Attributes:
+        trials: Settings tried.
+        seeds: Seeds of the first stage.
+        finalists: How many of the best go on.
+        fresh_seeds: Seeds of the second stage, which alone chooses.
+    """
+
+    trials: int
+    seeds: int
+    finalists: int
+    fresh_seeds: int
+
+    @property
+    def first_seeds(self) -> range:
+        """Seeds of the first stage."""
+        return range(FIRST_SEED, FIRST_SEED + self.seeds)
+
+    @property
+    def second_seeds(self) -> range:
+        """Seeds of the second stage."""
+        return range(FRESH_SEED, FRESH_SEED + self.fresh_seeds)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting of one method.
+
+    Attributes:
+        method: What tables will call it.
+        number: From 1.
+        settings: What the method's table of a spec will say.
+        cell: What is run.
+        is_known: Whether the study names it, rather than drawing it.
+    """
+
+    method: str
+    number: int
+    settings: Settings = field(hash=False)
+    cell: Cell = field(hash=False)
+    is_known: bool
+
+
+@dataclass(frozen=True)
+class Study:
+    """A search on one benchmark.
+
+    Attributes:
+        benchmark: Name of the benchmark.
+        budget: What every method gets.
+        trials: By method.
+        searched: Names of the settings each method's search varies.
+    """
+
+    benchmark: str
+    budget: Budget
+    trials: dict[str, list[Trial]]
+    searched: dict[str, list[str]]
+
+
+def study_path(name: str) -> Path:
+    """Return where the study of a benchmark is."""
+    return Path(__file__).parent / f"{name}.toml"
+
+
+def load_study(path: Path) -> Study:
+    """Read a study and draw its trials.
+
+    Raises:
+        ConfigError: It wants to look at test data, or a setting breaks a rule of specs.
+    """
+    raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    budget = Budget(**raw["budget"])
+    trials: dict[str, list[Trial]] = {}
+    searched: dict[str, list[str]] = {}
+    for name, table in raw["methods"].items():
+        space: dict[str, Any] = {}
+        for key in table.get("ranges", ()):
+            space |= raw["ranges"][key]
+        space |= table.get("space", {})
+        searched[name] = list(space)
+        trials[name] = _trials(name, table, space, spec=raw["spec"], budget=budget, source=path)
+    return Study(raw["spec"]["benchmark"], budget, trials, searched)
+
+
+def refuse_test_data(resolved: Iterable[Cell]) -> None:
+    """See that nothing here would be chosen by test data.
+
+    Raises:
+        ConfigError: A cell is evaluated on anything but validation data.
+    """
+    problems = [
+        (
+            f"methods.{cell.method}",
+            f"is evaluated on {cell.evaluation['on']!r}; settings are chosen on validation data "
+            'only: set evaluation.on = "validation".',
+        )
+        for cell in resolved
+        if cell.evaluation["on"] != "validation"
+    ]
+    if problems:
+        raise ConfigError("the study", problems)
+
+
+def _trials(
+    name: str,
+    table: Mapping[str, Any],
+    space: Mapping[str, Any],
+    *,
+    spec: Mapping[str, Any],
+    budget: Budget,
+    source: Path,
+) -> list[Trial]:
+    known = [dict(settings) for settings in table.get("known", ())][: budget.trials]
+    seed = f"{spec['benchmark']} {name}"
+    drawn = draw(space, budget.trials - len(known), seed=seed)
+    fixed = {"base": table.get("base", name), **table.get("settings", {})}
+    constant = {key: one["choice"][0] for key, one in space.items() if _is_constant(one)}
+    found = []
+    for number, settings in enumerate(itertools.chain(known, drawn), start=1):
+        full = {**fixed, **constant, **settings}
+        checked = check_spec({**spec, "methods": {name: full}}, source=str(source))
+        (cell,) = cells(checked, methods=[name])
+        found.append(Trial(name, number, full, cell, is_known=number <= len(known)))
+    refuse_test_data(trial.cell for trial in found)
+    return found
+
+
+def _is_constant(dimension: Mapping[str, Any]) -> bool:
+    return len(dimension.get("choice", ())) == 1
+
+
+def draw(space: Mapping[str, Any], count: int, *, seed: str) -> list[Settings]:
+    """Draw settings: each range is cut into `count` strata, and each stratum is used once.
+
+    One range alone becomes an even grid in a random order; several are paired at random. Python
+    promises that `random()` of a seeded generator never changes, so neither do trials.
+    """
+    rng = random.Random(seed)
+    columns: dict[str, list[Any]] = {}
+    for key, dimension in space.items():
+        order = sorted(range(count), key=[rng.random() for _ in range(count)].__getitem__)
+        middle = [(stratum + 0.5) / count for stratum in order]
+        columns[key] = [_value(dimension, share) for share in middle]
+    return [{key: column[row] for key, column in columns.items()} for row in range(count)]
+
+
+def _value(dimension: Mapping[str, Any], share: float) -> Any:
+    if "choice" in dimension:
+        choices = dimension["choice"]
+        return choices[int(share * len(choices))]
+    low, high = dimension["log"]
+    return _rounded(low * (high / low) ** share)
+
+
+def _rounded(value: float, digits: int = 2) -> float:
+    """Round to significant digits: nobody wants to read a learning rate of 0.049172."""
+    return round(value, digits - 1 - math.floor(math.log10(abs(value))))

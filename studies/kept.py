@@ -25,11 +25,15 @@ def read_kept(path: Path) -> dict[Identity, Record]:
     return {identity(record): record for record in from_table(pq.ParquetFile(path).read())}
 
 
-def write_kept(path: Path, records: Iterable[Record]) -> None:
-    """Write all records of a study, sorted, so that the same records give the same file."""
+def write_kept(path: Path, records: Iterable[Record], *, is_slim: bool = True) -> None:
+    """Write all records of a study, sorted, so that the same records give the same file.
+
+    Slim ones lack what a choice of settings never asks for: curves, and all but the last look
+    into the memory.
+    """
     rows = sorted(records, key=lambda r: (r.method, r.spec_hash, r.seed))
     path.parent.mkdir(parents=True, exist_ok=True)
-    table = pa.concat_tables([to_table(_slim(record)) for record in rows])
+    table = pa.concat_tables([to_table(_slim(row) if is_slim else row) for row in rows])
     pq.write_table(table, path, compression="zstd", compression_level=19)
 
 
@@ -39,5 +43,4 @@ def identity(record: Record) -> Identity:
 
 
 def _slim(record: Record) -> Record:
-    """Drop what a choice of settings never asks for."""
     return dataclasses.replace(record, memory=record.memory[-1:], curve=())

@@ -82,7 +82,9 @@ def requests_for(trials: Sequence[Trial], seeds: range) -> list[Request]:
     return list(asked.values())
 
 
-def make(wanted: Sequence[Request], kept: Kept, path: Path, *, workers: int) -> Kept:
+def make(
+    wanted: Sequence[Request], kept: Kept, path: Path, *, workers: int, is_slim: bool = True
+) -> Kept:
     """Make runs and keep their records; a run that failed is a result, and is not tried again."""
     if not wanted:
         return kept
@@ -90,7 +92,7 @@ def make(wanted: Sequence[Request], kept: Kept, path: Path, *, workers: int) -> 
     _, stopped_by = sweep_shown(wanted, store, workers=workers)
     done = [record for request in wanted if (record := store.record(request)) is not None]
     everything = {**kept, **{identity(record): record for record in done}}
-    write_kept(path, everything.values())
+    write_kept(path, everything.values(), is_slim=is_slim)
     if stopped_by is not None:
         sys.exit("Stopped; the same command continues.")
     return everything

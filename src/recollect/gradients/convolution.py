@@ -1,34 +1,30 @@
-"""Convolutions of one, two and three dimensions, strided, padded, dilated or grouped."""
+"""Convolutions of one, two and three dimensions, strided, padded or dilated."""
 
-from collections.abc import Callable
-from typing import final
+from typing import Final, final
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
-from torch.nn import functional as F
-from torch.nn import grad as nn_grad
+from torch import Tensor
 from typing_extensions import override
 
+from recollect.gradients.grouped_convolution import GroupedConvolutionShare
 from recollect.gradients.groups import Groups, Run
 from recollect.gradients.linear import LinearShare
+from recollect.gradients.patches import Convolution, padded, patches, weight_gradient
 from recollect.gradients.share import Share, add_row_products, combine_rows
 
-Convolution = nn.Conv1d | nn.Conv2d | nn.Conv3d
-_WEIGHT_GRADIENT: dict[int, Callable[..., Tensor]] = {
-    1: nn_grad.conv1d_weight,
-    2: nn_grad.conv2d_weight,
-    3: nn_grad.conv3d_weight,
-}
+# Patches held at a time. Beyond it the allocator asks the system for every piece anew: on layers of
+# mini-ImageNet that made the products three times slower.
+_PATCH_BYTES: Final = 8 * 2**20
 
 
 @final
 class ConvolutionShare(Share):
     """Share of a convolution, its small per-group weight gradients written out.
 
-    Every example of a run becomes a group of one grouped convolution, so that a run costs a single
-    call (the weight gradient of a grouped convolution is the per-example gradient); where a layer
-    has many weights and few positions, products of its patches are much faster.
+    The weight gradient of one example is a product of its cotangents with its patches, so a run of
+    examples is one batched product. Weights are held with the input channels last, the order in
+    which the patches of such images lie in memory.
     """
 
     def __init__(
@@ -47,7 +43,7 @@ class ConvolutionShare(Share):
         self._layer, self._activations, self._cotangents = layer, activations, cotangents
         self._weight, self._bias = weight, bias
         self._limit_bytes = limit_bytes
-        self._weight_rows: list[Tensor] | None = None  # a part a run of groups
+        self._weight_rows: Tensor | None = None
         self._bias_sums: Tensor | None = None
 
     @override
@@ -58,28 +54,29 @@ class ConvolutionShare(Share):
             return
         weight = self._layer.weight
         width = max(1, self._limit_bytes // (len(self.groups) * weight[0].nbytes))
-        # Grouped convolutions have few weights a channel and are never worth cutting.
-        if width >= len(weight) or self._layer.groups > 1:
+        if width >= len(weight):
             self._weight_rows = self._rows_of(self._cotangents)
-            add_row_products(by_group, *self._weight_rows)
+            add_row_products(by_group, self._weight_rows)
             # The factors are not needed again: the rows can be combined.
             self._bias_sums = self._bias_rows() if self._bias is not None else None
             self._activations = self._cotangents = self._activations.new_empty(0)
             return
         for chunk in torch.split(self._cotangents, width, dim=1):
-            add_row_products(by_group, *self._rows_of(chunk))
+            add_row_products(by_group, self._rows_of(chunk))
 
     @override
     def combine(self, weights: Float[Tensor, " groups"]) -> dict[str, Tensor]:
         combined: dict[str, Tensor] = {}
         if self._weight is not None:
             if self._weight_rows is not None:
-                combined[self._weight] = combine_rows(weights, *self._weight_rows)
+                combined[self._weight] = _channels_second(
+                    self._layer, combine_rows(weights, self._weight_rows)
+                )
             else:
                 by_example = self.groups.spread(weights)
                 scales = by_example.reshape(-1, *[1] * (self._cotangents.ndim - 1))
-                combined[self._weight] = self._weight_gradient(
-                    self._activations, self._cotangents * scales
+                combined[self._weight] = weight_gradient(
+                    self._layer, self._activations, self._cotangents * scales
                 )
         if self._bias is not None:
             combined[self._bias] = combine_rows(weights, self._bias_rows())
@@ -90,8 +87,8 @@ class ConvolutionShare(Share):
         written: dict[str, Tensor] = {}
         if self._weight is not None:
             known = self._weight_rows
-            parts = self._rows_of(self._cotangents) if known is None else known
-            written[self._weight] = torch.cat(parts)
+            rows = self._rows_of(self._cotangents) if known is None else known
+            written[self._weight] = _channels_second(self._layer, rows)
         if self._bias is not None:
             written[self._bias] = self._bias_rows()
         return written
@@ -101,41 +98,30 @@ class ConvolutionShare(Share):
             return self._bias_sums
         return self.groups.sum(self._cotangents.flatten(2).sum(2))
 
-    def _rows_of(self, cotangents: Tensor) -> list[Tensor]:
-        return [self._rows_of_run(run, cotangents) for run in self.groups.runs()]
+    def _rows_of(self, cotangents: Tensor) -> Float[Tensor, "groups outputs patch"]:
+        outputs, patch = cotangents.shape[1], self._layer.weight[0].numel()
+        rows = cotangents.new_empty(len(self.groups), outputs, patch)
+        first = 0
+        for run in self.groups.runs():
+            self._fill_run(rows[first : first + run.count], run, cotangents)
+            first += run.count
+        return rows
 
-    def _rows_of_run(self, run: Run, cotangents: Tensor) -> Tensor:
+    @torch.no_grad()
+    def _fill_run(self, rows: Tensor, run: Run, cotangents: Tensor) -> None:
         d, a = cotangents[run.start : run.stop], self._activations[run.start : run.stop]
-        if run.size == 1 and self._has_few_positions(d):
-            patches = _patches(self._layer, a)
-            products = torch.bmm(d.flatten(2), patches.transpose(1, 2))
-            return products.reshape(run.count, d.shape[1], *self._layer.weight.shape[1:])
-        if run.size == 1:
-            folded = self._weight_gradient(
-                a.reshape(1, -1, *a.shape[2:]), d.reshape(1, -1, *d.shape[2:]), run.count
-            )
-            return folded.reshape(run.count, -1, *folded.shape[1:])
-        pairs = zip(torch.split(a, run.size), torch.split(d, run.size), strict=True)
-        return torch.stack([self._weight_gradient(*pair) for pair in pairs])
-
-    def _has_few_positions(self, cotangents: Tensor) -> bool:
-        # Where the two ways cross was measured on the reduced ResNet18's layers (decision 0002):
-        # 160 x 160 x 3 x 3 weights over 4 x 4 positions take 13 ms grouped and 1 ms by patches.
-        plain = isinstance(self._layer, nn.Conv2d) and self._layer.groups == 1
-        return plain and self._layer.weight.numel() > 2000 * cotangents[0, 0].numel()
-
-    def _weight_gradient(self, activations: Tensor, cotangents: Tensor, folds: int = 1) -> Tensor:
-        layer = self._layer
-        shape = (cotangents.shape[1], *layer.weight.shape[1:])
-        return _WEIGHT_GRADIENT[layer.weight.ndim - 2](
-            activations,
-            shape,
-            cotangents,
-            stride=layer.stride,
-            padding=_numeric_padding(layer),
-            dilation=layer.dilation,
-            groups=layer.groups * folds,
-        )
+        if run.size > 1:
+            pairs = zip(torch.split(a, run.size), torch.split(d, run.size), strict=True)
+            for i, pair in enumerate(pairs):
+                rows[i] = weight_gradient(self._layer, *pair).movedim(1, -1).flatten(1)
+            return
+        positions = d[0, 0].numel()
+        transposed = d.movedim(1, -1).reshape(run.count, positions, -1).transpose(1, 2)
+        at_once = max(1, _PATCH_BYTES // (positions * rows[0, 0].nbytes))
+        for start in range(0, run.count, at_once):
+            some = slice(start, start + at_once)
+            seen = patches(self._layer, a[some], d.shape[2:])
+            torch.bmm(transposed[some], seen, out=rows[some])
 
 
 def convolution_share(
@@ -147,19 +133,28 @@ def convolution_share(
     bias: str | None,
     groups: Groups,
     limit_bytes: int,
+    by_example: bool = True,
 ) -> Share:
-    """Choose for one convolution between written-out rows and inner products of its patches."""
-    activations = _padded(layer, activations)
-    if _patches_are_cheaper(layer, cotangents, groups):
+    """Choose for one convolution between written-out rows and inner products of its patches.
+
+    With `by_example` False, rows of the batch are not examples, and products of pairs of them are
+    of no use.
+    """
+    activations = padded(layer, activations)
+    if layer.groups > 1:
+        return GroupedConvolutionShare(
+            layer, activations, cotangents, weight=weight, bias=bias, groups=groups
+        )
+    if by_example and _products_are_cheaper(layer, cotangents, groups):
         linear = LinearShare(
-            _patches(layer, activations).transpose(1, 2).flatten(0, 1),
+            patches(layer, activations, cotangents.shape[2:]).flatten(0, 1),
             cotangents.flatten(2).transpose(1, 2).flatten(0, 1),
             weight=weight,
             bias=bias,
             groups=groups,
             limit_bytes=limit_bytes,
         )
-        return _ReshapedWeight(linear, weight, layer.weight.shape)
+        return _ReshapedWeight(linear, weight, layer)
     return ConvolutionShare(
         layer,
         activations,
@@ -175,9 +170,9 @@ def convolution_share(
 class _ReshapedWeight(Share):
     """A linear share over patches, its weight in the convolution's shape."""
 
-    def __init__(self, linear: Share, weight: str | None, shape: torch.Size) -> None:
+    def __init__(self, linear: Share, weight: str | None, layer: Convolution) -> None:
         self.groups, self.parameters = linear.groups, linear.parameters
-        self._linear, self._weight, self._shape = linear, weight, shape
+        self._linear, self._weight, self._layer = linear, weight, layer
 
     @override
     def add_gram(self, by_example: Tensor, by_group: Tensor) -> None:
@@ -185,49 +180,28 @@ class _ReshapedWeight(Share):
 
     @override
     def combine(self, weights: Tensor) -> dict[str, Tensor]:
-        return self._reshape(self._linear.combine(weights), ())
+        return self._reshape(self._linear.combine(weights))
 
     @override
     def rows(self) -> dict[str, Tensor]:
-        return self._reshape(self._linear.rows(), (len(self.groups),))
+        return self._reshape(self._linear.rows())
 
-    def _reshape(self, by_name: dict[str, Tensor], lead: tuple[int, ...]) -> dict[str, Tensor]:
+    def _reshape(self, by_name: dict[str, Tensor]) -> dict[str, Tensor]:
         if self._weight is not None:
-            by_name[self._weight] = by_name[self._weight].reshape(*lead, *self._shape)
+            by_name[self._weight] = _channels_second(self._layer, by_name[self._weight])
         return by_name
 
 
-def _patches(layer: Convolution, activations: Tensor) -> Float[Tensor, "examples inputs positions"]:
-    assert isinstance(layer, nn.Conv2d)
-    return F.unfold(
-        activations,
-        layer.kernel_size,
-        dilation=layer.dilation,
-        padding=_numeric_padding(layer),
-        stride=layer.stride,
-    )
+def _channels_second(layer: Convolution, rows: Float[Tensor, "... patch"]) -> Tensor:
+    """Give weights written in the order of patches their usual shape."""
+    inputs, *kernel = layer.weight.shape[1:]
+    return rows.reshape(*rows.shape[:-1], *kernel, inputs).movedim(-1, -len(kernel) - 1)
 
 
-def _patches_are_cheaper(layer: Convolution, cotangents: Tensor, groups: Groups) -> bool:
-    if not isinstance(layer, nn.Conv2d) or layer.groups > 1:
-        return False
+def _products_are_cheaper(layer: Convolution, cotangents: Tensor, groups: Groups) -> bool:
     positions = cotangents[0, 0].numel()
     fan_in, fan_out = layer.weight[0].numel(), len(layer.weight)
     examples = groups.num_examples
     products = (examples * positions) ** 2 * (fan_in + fan_out)
     rows = (examples * positions + len(groups) ** 2) * fan_in * fan_out
     return products <= rows
-
-
-def _numeric_padding(layer: Convolution) -> tuple[int, ...]:
-    # Anything but plain zero padding has been applied to the input by `_padded`.
-    if layer.padding_mode != "zeros" or isinstance(layer.padding, str):
-        return (0,) * (layer.weight.ndim - 2)
-    return layer.padding
-
-
-def _padded(layer: Convolution, activations: Tensor) -> Tensor:
-    if layer.padding_mode == "zeros" and not isinstance(layer.padding, str):
-        return activations
-    mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
-    return F.pad(activations, layer._reversed_padding_repeated_twice, mode=mode)

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 
-from recollect.gradients.convolution import ConvolutionShare, convolution_share
+from recollect.gradients.convolution import convolution_share
 from recollect.gradients.embedding import EmbeddingShare
 from recollect.gradients.groups import Groups
 from recollect.gradients.layout import Layout, batch_first
@@ -78,8 +78,7 @@ def direct_share(
         positions = len(activations) // count
         groups = Groups(tuple(size * positions for size in groups.sizes))
     if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d):
-        make = ConvolutionShare if layout == "folded" else convolution_share
-        return make(
+        return convolution_share(
             module,
             activations,
             cotangents,
@@ -87,6 +86,7 @@ def direct_share(
             bias=bias,
             groups=groups,
             limit_bytes=limit_bytes,
+            by_example=layout != "folded",
         )
     assert isinstance(module, nn.LayerNorm | nn.GroupNorm | _InstanceNorm | _BatchNorm)
     return normalization_share(

@@ -290,6 +290,7 @@ class Learner:
         batch = checked_batch(inputs, labels, classes=who)
         if self.memory is not None:
             self.memory.check_fits(batch.inputs, batch.labels)
+        self._network.settle_memory_order(batch.inputs)
         return batch
 
     def _all_or_nothing(self) -> Transaction:

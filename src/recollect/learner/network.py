@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from typing import Any, Final
 
 import torch
@@ -16,6 +16,7 @@ from recollect.gradients import GradientEngine, Groups, Measurement
 from recollect.learner.batch import Batch
 from recollect.learner.buffers import BufferCopies
 from recollect.learner.checks import check_logits, check_not_probabilities, checked_losses
+from recollect.learner.memory_order import channels_last, may_gain, takes_channels_last
 
 # Layers that compute the same in both modes, keep no statistics and draw nothing. Any other class,
 # a model of the user's included, may look at `self.training`.
@@ -68,6 +69,7 @@ class Network:
         self._loss = loss
         self._transform = transform
         self._seen_logits = False
+        self._channels_last: bool | None = None if may_gain(model, self.device) else False
         #: Whether training and evaluation mode are the same, so that no switching is needed.
         self.is_mode_free = all(type(module) in _MODE_FREE for module in model.modules())
 
@@ -84,6 +86,17 @@ class Network:
                 "`optimizer` holds none of the model's trainable parameters; build it from "
                 "`model.parameters()`, and leave some of them unfrozen."
             )
+
+    def settle_memory_order(self, inputs: object) -> None:
+        """Before the first pass of all: choose the faster order in memory the model can take.
+
+        It follows from the model alone, never from a clock, so that a resumed run chooses alike.
+        """
+        if self._channels_last is None:
+            modes = (partial(evaluating_unseen, self.model), partial(leaving_no_trace, self.model))
+            with leaving_no_trace(self.model):  # a transform may draw
+                prepared = self._prepared(inputs)
+            self._channels_last = takes_channels_last(self._call, prepared, modes)
 
     # --- passes that train ------------------------------------------------------------------------
 
@@ -125,6 +138,7 @@ class Network:
         """Return outputs in evaluation mode, leaving no trace."""
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"`batch_size` is {batch_size}; pass at least 1, or None for all.")
+        self.settle_memory_order(inputs)
         count = len(nested.leaves(inputs)[0])
         size = count if batch_size is None else batch_size
         with nullcontext() if self.is_mode_free else evaluating_unseen(self.model):
@@ -155,8 +169,10 @@ class Network:
         return logits, checked_losses(losses, len(batch))
 
     def _prepared(self, inputs: object) -> object:
-        on_device = nested.map_leaves(self._to_device, inputs)
-        return on_device if self._transform is None else self._transform(on_device)
+        prepared = nested.map_leaves(self._to_device, inputs)
+        if self._transform is not None:
+            prepared = self._transform(prepared)
+        return channels_last(prepared) if self._channels_last else prepared
 
     def _to_device(self, leaf: Tensor) -> Tensor:
         return leaf.to(self.device)

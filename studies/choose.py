@@ -91,13 +91,16 @@ def finalists(study: Study, method: str, kept: Kept) -> list[Trial]:
 
 def standings(study: Study, method: str, kept: Kept) -> list[Standing]:
     """Return every trial of a method in the order of its number."""
-    last = {trial.number for trial in finalists(study, method, kept)}
+    ranked = [trial.number for trial in finalists(study, method, kept)]
+    last = set(ranked)
     fresh = {
         trial.number: stage(trial, study.budget.second_seeds, kept)
         for trial in study.trials[method]
     }
     is_over = bool(last) and all(fresh[number].is_complete for number in last)
     best = max(sorted(last), key=lambda number: fresh[number].rank) if is_over else None
+    if ranked and not study.budget.fresh_seeds:
+        best = ranked[0]
     return [
         Standing(
             trial,

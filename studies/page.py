@@ -24,7 +24,6 @@ def write_page(
 
 def page(study: Study, found: Mapping[str, Sequence[Standing]], kept: Kept, *, name: str) -> str:
     """Return the page as Markdown."""
-    budget = study.budget
     minutes = sum(record.wall_seconds for record in kept.values()) / 60
     failed = sum(record.status != "done" for record in kept.values())
     lines = [
@@ -33,10 +32,8 @@ def page(study: Study, found: Mapping[str, Sequence[Standing]], kept: Kept, *, n
         f"Written by `python -m studies.tune {name}` from `{name}.parquet`; the search space is",
         f"`studies/{name}.toml`. Test data was not read.",
         "",
-        f"Every method has the same budget: {budget.trials} trials on {budget.seeds} seeds (from "
-        f"{budget.first_seeds[0]}), then the best {budget.finalists} on {budget.fresh_seeds} fresh "
-        f"seeds (from {budget.second_seeds[0]}), which alone choose. Tables use other seeds (from",
-        "0). Numbers are final average accuracy on validation data in per cent, mean ± standard",
+        f"Every method has the same budget: {_budget(study)} Tables use other seeds (from 0).",
+        "Numbers are final average accuracy on validation data in per cent, mean ± standard",
         f"deviation over seeds. {len(kept)} runs, {failed} of them failed (diverged), "
         f"{minutes:.0f} minutes on one core.",
         "",
@@ -45,10 +42,10 @@ def page(study: Study, found: Mapping[str, Sequence[Standing]], kept: Kept, *, n
         "*Every trial on the first seeds (dots), the finalists on fresh seeds (rings), the chosen "
         "one (filled).*",
         "",
-        "| method | chosen trial | settings | fresh seeds | gain over the first known setting |",
+        "| method | trial | settings | seeds that chose | gain over the first known setting |",
         "|---|---|---|---|---|",
     ]
-    lines += [_chosen_row(method_title(method), rows) for method, rows in found.items()]
+    lines += [_chosen_row(study, method_title(method), rows) for method, rows in found.items()]
     for method, rows in found.items():
         lines += ["", f"## {method_title(method)}", "", *_trial_table(study, method, rows)]
         best = chosen(rows)
@@ -57,7 +54,18 @@ def page(study: Study, found: Mapping[str, Sequence[Standing]], kept: Kept, *, n
     return "\n".join([*lines, ""])
 
 
-def _chosen_row(title: str, rows: Sequence[Standing]) -> str:
+def _budget(study: Study) -> str:
+    budget = study.budget
+    first = f"{budget.trials} trials on {budget.seeds} seed(s) (from {budget.first_seeds[0]})"
+    if not budget.fresh_seeds:
+        return f"{first}, of which the best is chosen."
+    return (
+        f"{first}, then the best {budget.finalists} on {budget.fresh_seeds} fresh seeds (from "
+        f"{budget.second_seeds[0]}), which alone choose."
+    )
+
+
+def _chosen_row(study: Study, title: str, rows: Sequence[Standing]) -> str:
     best = chosen(rows)
     if best is None:
         return f"| {title} | study not over | | | |"
@@ -71,7 +79,7 @@ def _chosen_row(title: str, rows: Sequence[Standing]) -> str:
         gain = f"{100 * sum(gains) / len(gains):+.1f} on the first seeds"
     return (
         f"| {title} | {best.trial.number} | {_settings(best.trial.settings)} "
-        f"| {_stage(best.fresh)} | {gain} |"
+        f"| {_stage(best.fresh if study.budget.fresh_seeds else best.first)} | {gain} |"
     )
 
 
@@ -123,6 +131,8 @@ def _draw(study: Study, found: Mapping[str, Sequence[Standing]], path: Path) -> 
             first, fresh = row.first.summary, row.fresh.summary
             if first is not None:
                 axes.plot(100 * first.mean, place, ".", color="#8a8f98", markersize=5)
+            if row.is_chosen and fresh is None:
+                fresh = first
             if row.is_finalist and fresh is not None:
                 fill = "#1f6fb2" if row.is_chosen else "none"
                 axes.plot(100 * fresh.mean, place, "o", mec="#1f6fb2", mfc=fill, markersize=7)

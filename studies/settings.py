@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from recollect.experiments.cell import Cell
+from recollect.experiments.method_tables import read_method
 from studies.choose import Standing, chosen
 from studies.space import Study
 
@@ -16,6 +17,11 @@ END: Final = "# Chosen by the study: end."
 def found_text(study: Study, standing: Standing) -> str:
     """Say in one line how the settings of a method were found."""
     budget = study.budget
+    if not budget.fresh_seeds:
+        return (
+            f"studies.tune {study.benchmark}: best of {budget.trials} trials on validation data, "
+            f"{budget.seeds} seed(s), short streams; trial {standing.trial.number}"
+        )
     return (
         f"studies.tune {study.benchmark}: best of {budget.trials} trials on validation data "
         f"(seeds {_span(budget.first_seeds)}), chosen among {budget.finalists} on fresh seeds "
@@ -35,6 +41,26 @@ def method_table(study: Study, standing: Standing) -> str:
     return "\n".join(lines)
 
 
+def inherited_table(study: Study, name: str, best: Mapping[str, Standing]) -> str:
+    """Return `[methods.NAME]` of a method that takes over what was found for others."""
+    inherited = study.inherited[name]
+    known = _options_of(name)
+    settings: dict[str, Any] = {}
+    for source in reversed(inherited.sources):
+        found = best[source].trial.settings
+        settings |= {key: found[key] for key in found if key in known or key == "lr"}
+    settings = {**inherited.settings, **settings}
+    how = f"as {' and '.join(inherited.sources)}, studies.tune {study.benchmark}; not searched for"
+    lines = [f"[methods.{name}]", *(f"{key} = {toml(value)}" for key, value in settings.items())]
+    return "\n".join([*lines, f"found = {json.dumps(how)}"])
+
+
+def _options_of(method: str) -> set[str]:
+    table, _ = read_method(method, {}, shared={})
+    assert table is not None
+    return set(table.options)
+
+
 def toml(value: Any) -> str:
     """Write a number, text or truth value as TOML does."""
     return json.dumps(value)
@@ -48,9 +74,15 @@ def write_settings(study: Study, found: Mapping[str, Sequence[Standing]], path: 
     _, _, after = rest.partition(END)
     if not rest or not after:
         raise SystemExit(f"{path} lacks the lines between which settings go:\n{begin}\n{END}")
-    best = [standing for method in found if (standing := chosen(found[method])) is not None]
-    tables = "\n\n".join(method_table(study, standing) for standing in best)
-    path.write_text(f"{before}{begin}\n\n{tables}\n\n{END}{after}", encoding="utf-8")
+    best = {m: standing for m in found if (standing := chosen(found[m])) is not None}
+    tables = [method_table(study, standing) for standing in best.values()]
+    tables += [
+        inherited_table(study, name, best)
+        for name, inherited in study.inherited.items()
+        if all(source in best for source in inherited.sources)
+    ]
+    text = "\n\n".join(tables)
+    path.write_text(f"{before}{begin}\n\n{text}\n\n{END}{after}", encoding="utf-8")
 
 
 def same_settings(first: Cell, second: Cell) -> bool:

@@ -27,7 +27,7 @@ class Budget:
         trials: Settings tried.
         seeds: Seeds of the first stage.
         finalists: How many of the best go on.
-        fresh_seeds: Seeds of the second stage, which alone chooses.
+        fresh_seeds: Seeds of the second stage, which alone chooses; with 0 the first does.
     """
 
     trials: int
@@ -66,6 +66,19 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class Inherited:
+    """A method that is not searched for.
+
+    Attributes:
+        sources: Methods whose settings it takes over; the first one's stand.
+        settings: What it has beside.
+    """
+
+    sources: tuple[str, ...]
+    settings: Settings = field(hash=False)
+
+
+@dataclass(frozen=True)
 class Study:
     """A search on one benchmark.
 
@@ -74,12 +87,14 @@ class Study:
         budget: What every method gets.
         trials: By method.
         searched: Names of the settings each method's search varies.
+        inherited: Methods that take over what was found for others.
     """
 
     benchmark: str
     budget: Budget
     trials: dict[str, list[Trial]]
     searched: dict[str, list[str]]
+    inherited: dict[str, Inherited] = field(default_factory=dict)
 
 
 def study_path(name: str) -> Path:
@@ -104,7 +119,11 @@ def load_study(path: Path) -> Study:
         space |= table.get("space", {})
         searched[name] = list(space)
         trials[name] = _trials(name, table, space, spec=raw["spec"], budget=budget, source=path)
-    return Study(raw["spec"]["benchmark"], budget, trials, searched)
+    inherited = {
+        name: Inherited(tuple(table["from"]), table.get("settings", {}))
+        for name, table in raw.get("inherited", {}).items()
+    }
+    return Study(raw["spec"]["benchmark"], budget, trials, searched, inherited)
 
 
 def refuse_test_data(resolved: Iterable[Cell]) -> None:

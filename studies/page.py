@@ -18,12 +18,13 @@ def write_page(
     stem.parent.mkdir(parents=True, exist_ok=True)
     _draw(study, found, stem.with_suffix(".png"))
     path = stem.with_suffix(".md")
-    path.write_text(page(study, found, kept, name=stem.name), encoding="utf-8")
+    path.write_text(page(study, found, kept), encoding="utf-8")
     return path
 
 
-def page(study: Study, found: Mapping[str, Sequence[Standing]], kept: Kept, *, name: str) -> str:
+def page(study: Study, found: Mapping[str, Sequence[Standing]], kept: Kept) -> str:
     """Return the page as Markdown."""
+    name = study.name
     minutes = sum(record.wall_seconds for record in kept.values()) / 60
     failed = sum(record.status != "done" for record in kept.values())
     lines = [

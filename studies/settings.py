@@ -19,11 +19,11 @@ def found_text(study: Study, standing: Standing) -> str:
     budget = study.budget
     if not budget.fresh_seeds:
         return (
-            f"studies.tune {study.benchmark}: best of {budget.trials} trials on validation data, "
+            f"studies.tune {study.name}: best of {budget.trials} trials on validation data, "
             f"{budget.seeds} seed(s), short streams; trial {standing.trial.number}"
         )
     return (
-        f"studies.tune {study.benchmark}: best of {budget.trials} trials on validation data "
+        f"studies.tune {study.name}: best of {budget.trials} trials on validation data "
         f"(seeds {_span(budget.first_seeds)}), chosen among {budget.finalists} on fresh seeds "
         f"{_span(budget.second_seeds)}; trial {standing.trial.number}"
     )
@@ -50,7 +50,7 @@ def inherited_table(study: Study, name: str, best: Mapping[str, Standing]) -> st
         found = best[source].trial.settings
         settings |= {key: found[key] for key in found if key in known or key == "lr"}
     settings = {**inherited.settings, **settings}
-    how = f"as {' and '.join(inherited.sources)}, studies.tune {study.benchmark}; not searched for"
+    how = f"as {' and '.join(inherited.sources)}, studies.tune {study.name}; not searched for"
     lines = [f"[methods.{name}]", *(f"{key} = {toml(value)}" for key, value in settings.items())]
     return "\n".join([*lines, f"found = {json.dumps(how)}"])
 
@@ -68,7 +68,7 @@ def toml(value: Any) -> str:
 
 def write_settings(study: Study, found: Mapping[str, Sequence[Standing]], path: Path) -> None:
     """Put the chosen settings between the markers of a spec file."""
-    begin = BEGIN.format(study.benchmark)
+    begin = BEGIN.format(study.name)
     text = path.read_text(encoding="utf-8")
     before, _, rest = text.partition(begin)
     _, _, after = rest.partition(END)

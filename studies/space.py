@@ -83,14 +83,18 @@ class Study:
     """A search on one benchmark.
 
     Attributes:
+        name: Of its file.
         benchmark: Name of the benchmark.
+        config: Path of the spec that its choices go into, below the folder of specs.
         budget: What every method gets.
         trials: By method.
         searched: Names of the settings each method's search varies.
         inherited: Methods that take over what was found for others.
     """
 
+    name: str
     benchmark: str
+    config: str
     budget: Budget
     trials: dict[str, list[Trial]]
     searched: dict[str, list[str]]
@@ -123,7 +127,9 @@ def load_study(path: Path) -> Study:
         name: Inherited(tuple(table["from"]), table.get("settings", {}))
         for name, table in raw.get("inherited", {}).items()
     }
-    return Study(raw["spec"]["benchmark"], budget, trials, searched, inherited)
+    benchmark = raw["spec"]["benchmark"]
+    config = raw.get("config", f"paper/{benchmark}.toml")
+    return Study(path.stem, benchmark, config, budget, trials, searched, inherited)
 
 
 def refuse_test_data(resolved: Iterable[Cell]) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from recollect.cli.run import sweep_shown
-from recollect.experiments.configs import config_path
+from recollect.experiments.configs import config_root
 from recollect.experiments.request import Request
 from recollect.experiments.store import Store
 from studies.choose import Kept, finalists, standings
@@ -51,7 +51,7 @@ def main() -> None:
     found = {method: standings(study, method, kept) for method in study.trials}
     print(f"wrote {write_page(study, found, kept, KEPT / asked.study)}")
     if asked.write:
-        write_settings(study, found, config_path(study.benchmark))
+        write_settings(study, found, config_root() / study.config)
 
 
 def first_stage(study: Study, methods: Sequence[str], kept: Kept) -> list[Request]:  # noqa: ARG001
@@ -76,8 +76,7 @@ def requests_for(trials: Sequence[Trial], seeds: range) -> list[Request]:
     asked: dict[tuple[str, int], Request] = {}
     for seed in seeds:
         for trial in trials:
-            command = f"python -m studies.tune {trial.cell.benchmark} --methods {trial.method}"
-            request = Request(trial.cell, seed, command)
+            request = Request(trial.cell, seed, f"python -m studies.tune {trial.cell.benchmark}")
             asked.setdefault(_identity(request), request)
     return list(asked.values())
 

@@ -187,7 +187,7 @@ def test_the_chosen_settings_go_into_the_spec(study: Study, tmp_path: Path) -> N
     kept = kept_with(study, "mine", {1: (80, 60), 2: (10, 10), 3: (79, 61)})
     found = {"mine": standings(study, "mine", kept)}
     spec = tmp_path / "spec.toml"
-    begin = BEGIN.format("mnist-split")
+    begin = BEGIN.format(study.name)
     spec.write_text(f'benchmark = "mnist-split"\n[methods.van]\n{begin}\nold\n{END}\n# end\n')
     write_settings(study, found, spec)
     table = load_spec(spec).methods["mine"]
@@ -214,6 +214,6 @@ def test_records_are_kept_without_change_of_what_a_choice_needs(
 
 def test_the_page_says_what_was_not_run(study: Study) -> None:
     found = {method: standings(study, method, {}) for method in study.trials}
-    text = page(study, found, {}, name="small")
+    text = page(study, found, {})
     assert "study not over" in text
     assert "2 not run" in text

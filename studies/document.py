@@ -24,7 +24,7 @@ from studies.claims import claims_table
 from studies.crs import crs_table, draw_crs
 from studies.kept import read_kept
 from studies.readings import read_readings, readings_table
-from studies.tables import BEYOND, View, beyond_table, core_minutes, results_table
+from studies.tables import BEYOND, View, beyond_table, core_minutes, rates_table, results_table
 
 ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = ("README.md", "docs/reproduction.md", "docs/paper-notes.md")
@@ -35,6 +35,12 @@ _BLOCK: Final = re.compile(r"<!-- begin: ([a-z0-9-]+) -->\n(.*?)<!-- end: \1 -->
 def records() -> list[Record]:
     """Read the records of the tables."""
     return read_store(ROOT / "results")
+
+
+@cache
+def lineage_records() -> list[Record]:
+    """Read the records of runs with one learning rate for all methods."""
+    return read_store(ROOT / "results" / "lineage")
 
 
 @cache
@@ -56,6 +62,9 @@ def times() -> str:
         title = benchmark_title(benchmark)
         lines.append(_time(f"{title}: tables", own))
         path = ROOT / "results" / "tuning" / f"{benchmark}.parquet"
+        untuned = [record for record in lineage_records() if record.benchmark == benchmark]
+        if untuned:
+            lines.append(_time(f"{title}: the lineage's learning rate", untuned))
         lines.append(_time(f"{title}: choice of settings", list(read_kept(path).values())))
     lines.append(_time("MNIST-S: readings of the paper", read_readings()))
     return "\n".join(lines)
@@ -77,6 +86,9 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "claims": lambda: claims_table(comparisons()),
     "mnist-split": lambda: results_table(View("mnist-split"), records()),
     "mnist-permuted": lambda: results_table(View("mnist-permuted"), records()),
+    "lineage-mnist-split": lambda: results_table(View("mnist-split"), lineage_records()),
+    "lineage-mnist-permuted": lambda: results_table(View("mnist-permuted"), lineage_records()),
+    "rates": lambda: rates_table(records(), lineage_records()),
     "cifar10-joint": lambda: results_table(View(_CIFAR, "joint"), records()),
     "cifar10-separate": lambda: results_table(View(_CIFAR, "separate"), records()),
     "cifar10-group-norm": lambda: results_table(

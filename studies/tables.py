@@ -13,7 +13,7 @@ from recollect.reports.cells import (
     flat_spec,
     group_cells,
 )
-from recollect.reports.names import method_title
+from recollect.reports.names import benchmark_title, method_title
 from recollect.reports.numbers import percent, points, probability, seconds
 from recollect.reports.paper_numbers import CAPACITY, EXHIBITS, Metric
 from recollect.reports.statistics import PairedDifference, Summary, corrected, paired_difference
@@ -123,6 +123,35 @@ def beyond_table(view: View, records: Sequence[Record], methods: Sequence[str]) 
             entries = [*_numbers(cell), *_difference(to_er.get(method)), base]
             entries += _difference(to_base.get(method))
         lines.append("| " + " | ".join([method_title(method), *entries]) + " |")
+    return "\n".join(lines)
+
+
+def rates_table(tuned: Sequence[Record], lineage: Sequence[Record]) -> str:
+    """Return what its own learning rate gives each method, and what that leaves of PGD's gain."""
+    lines = [
+        "| benchmark | method | n | its learning rate | accuracy | at the lineage's rate | gain |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for benchmark in ("mnist-split", "mnist-permuted"):
+        ours, theirs = View(benchmark).cells(tuned), View(benchmark).cells(lineage)
+        for method in PAPER_METHODS:
+            if method not in ours or method not in theirs:
+                continue
+            cell, old = ours[method], theirs[method]
+            difference = paired_difference(
+                cell.by_seed(final_accuracy), old.by_seed(final_accuracy)
+            ).summary
+            spec = flat_spec(cell.records[0])
+            entries = [
+                benchmark_title(benchmark),
+                method_title(method),
+                "0" if difference is None else str(difference.n),
+                spec["optimizer.lr"],
+                spread(cell.summary(final_accuracy)),
+                spread(old.summary(final_accuracy)),
+                "" if difference is None else signed(difference),
+            ]
+            lines.append("| " + " | ".join(entries) + " |")
     return "\n".join(lines)
 
 

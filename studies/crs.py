@@ -49,7 +49,7 @@ def imbalance(record: Record) -> float:
 def crs_table(records: Sequence[Record]) -> str:
     """Return one row a reading; the test is of age at eviction against the reservoir's."""
     found = {cell.method: cell for cell in group_cells(records)}
-    shown = [r for r in READINGS if r.base == "er-c" and r.name in found]
+    shown = [r for r in READINGS if r.base == "er-c" and r.against == "er" and r.name in found]
     lines = [
         "| reading | n | age at eviction | minus reservoir | p (Holm) | median age at the end "
         "| slots of the first two classes | unequal |",

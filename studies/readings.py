@@ -48,6 +48,7 @@ class Reading:
         label: What people call it.
         base: Which method it is.
         options: Settings that differ from the method's defaults.
+        against: The reading it is compared with.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Reading:
     label: str
     base: str
     options: dict[str, Any] = field(default_factory=dict)
+    against: str = "er"
 
 
 def _crs(pick: str, **options: Any) -> dict[str, Any]:
@@ -123,6 +125,33 @@ READINGS: Final = (
         "er-c",
         _crs(_S2, within_class=True),
     ),
+    # At the learning rate that suits ER: is there still something to gain?
+    Reading("er-fast", "P11", "ER, learning rate 0.1", "er", {"lr": 0.1}),
+    Reading("p-fast", "P11", "ER-P, learning rate 0.1", "er-p", {**_PGD, "lr": 0.1}, "er-fast"),
+    Reading(
+        "s1-fast",
+        "P11",
+        "ER-C, s1, MI at insertion, learning rate 0.1",
+        "er-c",
+        _crs(_S1, lr=0.1),
+        "er-fast",
+    ),
+    Reading(
+        "s2-fast",
+        "P11",
+        "ER-C, s2 shifted, MI at insertion, learning rate 0.1",
+        "er-c",
+        _crs(_S2, negative="shift", lr=0.1),
+        "er-fast",
+    ),
+    Reading(
+        "s1-equal-fast",
+        "P11",
+        "ER-C, s1 within class, learning rate 0.1",
+        "er-c",
+        _crs(_S1, within_class=True, lr=0.1),
+        "er-fast",
+    ),
     Reading(
         "separate", "P12", "ER, separate passes (no BatchNorm here)", "er", {"passes": "separate"}
     ),
@@ -186,14 +215,14 @@ def readings_table(records: Sequence[Record]) -> str:
         elif cell is None:
             lines.append(f"| {note} | {label} | 0 | not yet run | | | |")
         else:
-            lines.append(f"| {note} | {label} | {_entries(cell, found['er'])} |")
+            lines.append(f"| {note} | {label} | {_entries(cell, found.get(reading.against))} |")
     return "\n".join(lines)
 
 
-def _entries(cell: CellRuns, baseline: CellRuns) -> str:
+def _entries(cell: CellRuns, baseline: CellRuns | None) -> str:
     accuracy, lost = cell.summary(final_accuracy), cell.summary(final_forgetting)
     difference = ""
-    if cell is not baseline:
+    if baseline is not None and cell is not baseline:
         gain = paired_difference(
             cell.by_seed(final_accuracy), baseline.by_seed(final_accuracy)
         ).summary

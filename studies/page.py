@@ -58,6 +58,11 @@ def page(study: Study, found: Mapping[str, Sequence[Standing]], kept: Kept) -> s
 def _budget(study: Study) -> str:
     budget = study.budget
     first = f"{budget.trials} trials on {budget.seeds} seed(s) (from {budget.first_seeds[0]})"
+    if budget.added:
+        first += (
+            f" and {budget.added} more added by hand after a look at those (near the best, or the "
+            "learning rate that ER had chosen with usual settings of PGD and CRS)"
+        )
     if not budget.fresh_seeds:
         return f"{first}, of which the best is chosen."
     return (
@@ -90,8 +95,8 @@ def _trial_table(study: Study, method: str, rows: Sequence[Standing]) -> list[st
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for row in rows:
         mark = "**chosen**" if row.is_chosen else "finalist" if row.is_finalist else ""
-        if row.trial.is_known:
-            mark = f"{mark}, known" if mark else "known"
+        if row.trial.origin != "drawn":
+            mark = f"{mark}, {row.trial.origin}" if mark else row.trial.origin
         values = [_value(row.trial.settings.get(key, "default")) for key in keys]
         fresh = _stage(row.fresh) if row.is_finalist else ""
         entries = [str(row.trial.number), *values, _stage(row.first), fresh, mark]

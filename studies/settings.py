@@ -19,11 +19,11 @@ def found_text(study: Study, standing: Standing) -> str:
     budget = study.budget
     if not budget.fresh_seeds:
         return (
-            f"studies.tune {study.name}: best of {budget.trials} trials on validation data, "
+            f"studies.tune {study.name}: best of {budget.all_trials} trials on validation data, "
             f"{budget.seeds} seed(s), short streams; trial {standing.trial.number}"
         )
     return (
-        f"studies.tune {study.name}: best of {budget.trials} trials on validation data "
+        f"studies.tune {study.name}: best of {budget.all_trials} trials on validation data "
         f"(seeds {_span(budget.first_seeds)}), chosen among {budget.finalists} on fresh seeds "
         f"{_span(budget.second_seeds)}; trial {standing.trial.number}"
     )

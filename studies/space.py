@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from recollect.errors import ConfigError
 from recollect.experiments.cell import Cell, cells
@@ -24,16 +24,23 @@ class Budget:
     """What every method gets.
 
     Attributes:
-        trials: Settings tried.
+        trials: Settings tried in the first round: known ones and draws.
         seeds: Seeds of the first stage.
         finalists: How many of the best go on.
         fresh_seeds: Seeds of the second stage, which alone chooses; with 0 the first does.
+        added: Settings added to those by hand, after a look at the first round.
     """
 
     trials: int
     seeds: int
     finalists: int
     fresh_seeds: int
+    added: int = 0
+
+    @property
+    def all_trials(self) -> int:
+        """Settings tried in both rounds."""
+        return self.trials + self.added
 
     @property
     def first_seeds(self) -> range:
@@ -55,14 +62,14 @@ class Trial:
         number: From 1.
         settings: What the method's table of a spec will say.
         cell: What is run.
-        is_known: Whether the study names it, rather than drawing it.
+        origin: `"known"` or `"added"` if the study names it, `"drawn"` otherwise.
     """
 
     method: str
     number: int
     settings: Settings = field(hash=False)
     cell: Cell = field(hash=False)
-    is_known: bool
+    origin: Literal["known", "drawn", "added"]
 
 
 @dataclass(frozen=True)
@@ -164,13 +171,22 @@ def _trials(
     seed = f"{spec['benchmark']} {name}"
     drawn = draw(space, budget.trials - len(known), seed=seed)
     fixed = {"base": table.get("base", name), **table.get("settings", {})}
+    added = table.get("added", ())
+    if len(added) != budget.added:
+        told = f"has {len(added)} entries; the budget gives every method {budget.added}."
+        raise ConfigError(str(source), [(f"methods.{name}.added", told)])
     constant = {key: one["choice"][0] for key, one in space.items() if _is_constant(one)}
     found = []
-    for number, settings in enumerate(itertools.chain(known, drawn), start=1):
+    for number, settings in enumerate(itertools.chain(known, drawn, added), start=1):
         full = {**fixed, **constant, **settings}
         checked = check_spec({**spec, "methods": {name: full}}, source=str(source))
         (cell,) = cells(checked, methods=[name])
-        found.append(Trial(name, number, full, cell, is_known=number <= len(known)))
+        origin: Literal["known", "drawn", "added"] = "drawn"
+        if number <= len(known):
+            origin = "known"
+        elif number > budget.trials:
+            origin = "added"
+        found.append(Trial(name, number, full, cell, origin))
     refuse_test_data(trial.cell for trial in found)
     return found
 

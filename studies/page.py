@@ -41,7 +41,8 @@ def page(study: Study, found: Mapping[str, Sequence[Standing]], kept: Kept) -> s
         f"![Validation accuracy of every trial]({name}.png)",
         "",
         "*Every trial on the first seeds (dots), the finalists on fresh seeds (rings), the chosen "
-        "one (filled).*",
+        "one (filled). A trial that was a finalist before better ones were added keeps its runs on "
+        "fresh seeds in the tables below, but has no say.*",
         "",
         "| method | trial | settings | seeds that chose | gain over the first known setting |",
         "|---|---|---|---|---|",
@@ -98,7 +99,7 @@ def _trial_table(study: Study, method: str, rows: Sequence[Standing]) -> list[st
         if row.trial.origin != "drawn":
             mark = f"{mark}, {row.trial.origin}" if mark else row.trial.origin
         values = [_value(row.trial.settings.get(key, "default")) for key in keys]
-        fresh = _stage(row.fresh) if row.is_finalist else ""
+        fresh = _stage(row.fresh) if row.is_finalist or row.fresh.accuracies else ""
         entries = [str(row.trial.number), *values, _stage(row.first), fresh, mark]
         lines.append("| " + " | ".join(entries) + " |")
     return lines

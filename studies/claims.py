@@ -7,6 +7,7 @@ from typing import Final
 from recollect.reports.names import method_title
 from recollect.reports.numbers import points
 from recollect.reports.paper import Comparison, JudgedClaim, Variant
+from recollect.reports.paper_numbers import PAPER_SEEDS
 
 Where = tuple[str, Variant]
 
@@ -127,15 +128,18 @@ STATEMENTS: Final = (
 def verdict(parts: Sequence[JudgedClaim]) -> str:
     """Say what follows for a statement from the claims it consists of.
 
-    *held*: every one holds at 5 % after Holm's correction. *not held*: at least one difference
-    points the other way. *not yet decided*: runs are missing, or differences point the paper's way
-    without being certain.
+    *held*: every one holds at 5 % after Holm's correction. *not held*: over at least as many seeds
+    as the paper ran, one of the differences points the other way. *not yet decided*: anything else.
     """
-    if any(part.verdict == "does not hold" for part in parts):
+    if any(part.verdict == "does not hold" and _num_seeds(part) >= PAPER_SEEDS for part in parts):
         return "**not held**"
     if parts and all(part.verdict == "holds" for part in parts):
         return "**held**"
     return "not yet decided"
+
+
+def _num_seeds(part: JudgedClaim) -> int:
+    return 0 if part.difference.summary is None else part.difference.summary.n
 
 
 def claims_table(comparisons: Sequence[Comparison]) -> str:
@@ -143,26 +147,25 @@ def claims_table(comparisons: Sequence[Comparison]) -> str:
     by_exhibit = {comparison.exhibit.name: comparison for comparison in comparisons}
     lines = ["| the paper says | where | verdict | on what |", "|---|---|---|---|"]
     for statement in STATEMENTS:
-        text = f"{statement.text} ({statement.source})"
         parts = [
             judged
             for name in statement.exhibits
             for judged in by_exhibit[name].claims
             if statement.is_part(judged)
         ]
-        for where in PLACES:
+        text = f"{statement.text} ({statement.source})"
+        missing = []
+        for where, title in PLACES.items():
             here = [p for p in parts if (p.claim.benchmark, p.variant) == where]
-            if here:
-                row = [text, PLACES[where], verdict(here), _evidence(here)]
-                lines.append("| " + " | ".join(row) + " |")
+            if any(_num_seeds(part) for part in here):
+                evidence = "; ".join(_difference(part) for part in here)
+                lines.append(f"| {text} | {title} | {verdict(here)} | {evidence} |")
                 text = ""
+            elif here:
+                missing.append(title)
+        if missing:
+            lines.append(f"| {text} | {'; '.join(missing)} | not yet decided | not yet run |")
     return "\n".join(lines)
-
-
-def _evidence(parts: Sequence[JudgedClaim]) -> str:
-    if all(part.difference.summary is None for part in parts):
-        return "not yet run"
-    return "; ".join(_difference(part) for part in parts)
 
 
 def _difference(part: JudgedClaim) -> str:

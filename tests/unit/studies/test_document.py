@@ -13,7 +13,7 @@ from tests.unit.reports.runs import read_runs
 from recollect.experiments.record import MemoryPoint, Record
 from recollect.reports.paper import JudgedClaim, Verdict, compare
 from recollect.reports.paper_numbers import EXHIBITS, Claim
-from recollect.reports.statistics import PairedDifference
+from recollect.reports.statistics import PairedDifference, Summary
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +25,10 @@ def runs() -> list[Record]:
 SPEC = '{"evaluation":{"on":"test"},"optimizer":{"lr":0.05}}'
 
 
-def judged(said: Verdict) -> JudgedClaim:
+def judged(said: Verdict, num_seeds: int = 10) -> JudgedClaim:
     claim = Claim("accuracy", "mnist-split", 500, "er-p", "er")
-    return JudgedClaim(claim, "any", PairedDifference(None, None, "none"), said)
+    summary = None if said == "no data" else Summary(num_seeds, 0.1, 0.1, 0.0, 0.2)
+    return JudgedClaim(claim, "any", PairedDifference(summary, None, "none"), said)
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,10 @@ def judged(said: Verdict) -> JudgedClaim:
 )
 def test_a_statement_is_judged_by_all_its_parts(said: list[Verdict], expected: str) -> None:
     assert verdict([judged(one) for one in said]) == expected
+
+
+def test_fewer_seeds_than_the_paper_had_refute_nothing() -> None:
+    assert verdict([judged("does not hold", 9)]) == "not yet decided"
 
 
 def test_every_claim_of_every_exhibit_belongs_to_a_statement() -> None:

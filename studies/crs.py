@@ -66,11 +66,16 @@ def crs_table(records: Sequence[Record]) -> str:
         summary = test.summary
         difference = p_value = ""
         if summary is not None and summary.low is not None and summary.high is not None:
-            difference = f"{summary.mean:+.0f} [{summary.low:+.0f}, {summary.high:+.0f}]"
+            mean, low, high = map(_whole, (summary.mean, summary.low, summary.high))
+            difference = f"{mean} [{low}, {high}]"
             p_value = "" if test.adjusted is None else probability(test.adjusted)
         label = reading.label.removeprefix("ER-C, ")
         lines.append(_row(label, found[reading.name], difference, p_value))
     return "\n".join(lines)
+
+
+def _whole(value: float) -> str:
+    return f"{round(value):+d}".replace("-", "\u2212")
 
 
 def _row(label: str, cell: CellRuns, difference: str, p_value: str) -> str:

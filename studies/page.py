@@ -25,7 +25,7 @@ def write_page(
 def page(study: Study, found: Mapping[str, Sequence[Standing]], kept: Kept) -> str:
     """Return the page as Markdown."""
     name = study.name
-    minutes = sum(record.wall_seconds for record in kept.values()) / 60
+    minutes = sum(record.cpu_seconds for record in kept.values()) / 60
     failed = sum(record.status != "done" for record in kept.values())
     lines = [
         f"# Settings for {benchmark_title(study.benchmark)}, chosen on validation data",
@@ -36,7 +36,7 @@ def page(study: Study, found: Mapping[str, Sequence[Standing]], kept: Kept) -> s
         f"Every method has the same budget: {_budget(study)} Tables use other seeds (from 0).",
         "Numbers are final average accuracy on validation data in per cent, mean ± standard",
         f"deviation over seeds. {len(kept)} runs, {failed} of them failed (diverged), "
-        f"{minutes:.0f} minutes on one core.",
+        f"{minutes:.0f} minutes of processor time.",
         "",
         f"![Validation accuracy of every trial]({name}.png)",
         "",

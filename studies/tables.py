@@ -89,7 +89,7 @@ def results_table(
     differences = _against(found, dict.fromkeys((m for m in methods if m != "er"), "er"))
     lines = [
         "| method | n | accuracy | 95 % interval | forgetting | minus ER | p (Holm) "
-        "| paper's accuracy | paper's forgetting | a run |",
+        "| paper's accuracy | paper's forgetting | CPU time a run |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for method in methods:
@@ -156,8 +156,8 @@ def rates_table(tuned: Sequence[Record], lineage: Sequence[Record]) -> str:
 
 
 def core_minutes(records: Iterable[Record]) -> float:
-    """Return the wall time of runs on one core each, in minutes."""
-    return math.fsum(record.wall_seconds for record in records) / 60
+    """Return the processor time of runs, in minutes."""
+    return math.fsum(record.cpu_seconds for record in records) / 60
 
 
 def _against(
@@ -214,5 +214,5 @@ def _reported(metric: Metric, view: View, method: str) -> str:
 
 
 def _time(cell: CellRuns) -> str:
-    times = sorted(record.wall_seconds for record in cell.records)
+    times = sorted(record.cpu_seconds for record in cell.records)
     return seconds(times[len(times) // 2])

@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PEERS  := .venv-peers
 # One thread a process: two busy torch processes with spinning OpenMP threads are 85 times slower.
 export OMP_NUM_THREADS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check setup fmt lint types arch golden perf clean
+.PHONY: run test check setup fmt lint types arch golden perf perf-peers clean
 
 run: $(READY)
 	$(BIN)/recollect run
@@ -42,8 +43,19 @@ arch: $(READY)
 golden: $(READY)
 	$(BIN)/python -m tests.golden.rewrite
 
-perf: $(READY)
+# One dated page under docs/performance. A run that was stopped continues; `python -m perf --help`.
+perf: $(READY) perf-peers
 	$(BIN)/python -m perf
 
+# Other libraries, to be timed beside ours: an environment of their own, because what they import
+# (torchvision) does not load beside this torch without help.
+perf-peers: $(PEERS)/.ready
+
+$(PEERS)/.ready: constraints.txt
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install -q -c constraints.txt torch numpy
+	$(PEERS)/bin/python -m pip install -q -c constraints.txt avalanche-lib==0.6.0 capymoa==0.15.1
+	touch $(PEERS)/.ready
+
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) $(PEERS) .mypy_cache .ruff_cache .import_linter_cache build dist

@@ -35,6 +35,9 @@ class DrawnEvidence:
     def margin_increments(self) -> Tensor:
         return torch.rand(self.num_newcomers, generator=self.rng) - 0.5
 
+    def point_against(self, slots: Tensor) -> bool:
+        return bool((self.cosines(slots)[1] < 0).all())
+
     def cosines(self, slots: Tensor) -> tuple[Tensor, Tensor]:
         each = 2 * torch.rand(self.num_newcomers, len(slots), generator=self.rng) - 1
         return each, 2 * torch.rand(len(slots), generator=self.rng) - 1

@@ -26,6 +26,7 @@ class Call:
     shapes: list[torch.Size]
     outputs: list[Tensor] | None  # values, kept while a plan is being made
     layout: Layout = "first"
+    statistics: tuple[Tensor, Tensor] | None = None  # what BatchNorm's pass kept, if known
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from recollect.gradients.embedding import EmbeddingShare
 from recollect.gradients.groups import Groups
 from recollect.gradients.layout import Layout, batch_first
 from recollect.gradients.linear import LinearShare
-from recollect.gradients.normalization import normalization_share
+from recollect.gradients.normalization import Statistics, normalization_share
+from recollect.gradients.room import Room
 from recollect.gradients.share import Share
 
 _LAYERS: tuple[type[nn.Module], ...] = (
@@ -38,7 +39,7 @@ def has_formula(module: nn.Module) -> bool:
     return False
 
 
-def direct_share(
+def direct_share(  # noqa: PLR0913 - what one call of a layer left behind
     module: nn.Module,
     parameters: Mapping[str, str],
     activations: Tensor,
@@ -47,6 +48,8 @@ def direct_share(
     layout: Layout,
     groups: Groups,
     limit_bytes: int,
+    room: Room,
+    statistics: Statistics | None = None,
 ) -> Share:
     """Make the share of one call of a layer with a formula."""
     weight, bias = parameters.get("weight"), parameters.get("bias")
@@ -86,11 +89,18 @@ def direct_share(
             bias=bias,
             groups=groups,
             limit_bytes=limit_bytes,
+            room=room,
             by_example=layout != "folded",
         )
     assert isinstance(module, nn.LayerNorm | nn.GroupNorm | _InstanceNorm | _BatchNorm)
     return normalization_share(
-        module, activations, cotangents, weight=weight, bias=bias, groups=groups
+        module,
+        activations,
+        cotangents,
+        weight=weight,
+        bias=bias,
+        groups=groups,
+        statistics=statistics,
     )
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from recollect.gradients.groups import Groups
-from recollect.gradients.share import Share
+from recollect.gradients.share import Share, add_row_products
 
 
 @final
@@ -36,6 +36,15 @@ class EmbeddingShare(Share):
 
     @override
     def add_gram(self, by_example: Tensor, by_group: Tensor) -> None:
+        # Of the table, only the entries that somebody looked up.
+        entries, numbers = torch.unique(self._indices, return_inverse=True)
+        size = len(self.groups) * entries.numel() * self._cotangents[0, 0].nbytes
+        if size <= self._limit_bytes:
+            add_row_products(by_group, self._tables(numbers, entries.numel()))
+        else:
+            self._add_products(by_example)
+
+    def _add_products(self, by_example: Tensor) -> None:
         examples, positions = self._indices.shape
         looked_up, flat = self._indices.flatten(), self._cotangents.flatten(0, 1)
         row_bytes = positions * looked_up.numel() * flat.element_size()
@@ -55,9 +64,15 @@ class EmbeddingShare(Share):
 
     @override
     def rows(self) -> dict[str, Tensor]:
+        return {self._weight: self._tables(self._indices, self._num_entries)}
+
+    def _tables(
+        self, indices: Int[Tensor, "examples positions"], num_entries: int
+    ) -> Float[Tensor, "groups entries width"]:
+        """Add up what each group found at each entry."""
         width = self._cotangents.shape[2]
-        tables = self._cotangents.new_zeros(len(self.groups) * self._num_entries, width)
-        sizes = torch.tensor(self.groups.sizes, device=self._indices.device)
-        owner = torch.repeat_interleave(sizes)[:, None] * self._num_entries
-        tables.index_add_(0, (self._indices + owner).flatten(), self._cotangents.flatten(0, 1))
-        return {self._weight: tables.reshape(len(self.groups), self._num_entries, width)}
+        tables = self._cotangents.new_zeros(len(self.groups) * num_entries, width)
+        sizes = torch.tensor(self.groups.sizes, device=indices.device)
+        owner = torch.repeat_interleave(sizes)[:, None] * num_entries
+        tables.index_add_(0, (indices + owner).flatten(), self._cotangents.flatten(0, 1))
+        return tables.reshape(len(self.groups), num_entries, width)

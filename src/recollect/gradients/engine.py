@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
 
 from recollect.errors import UnsupportedModuleError
+from recollect.gradients.backward import run_backward
 from recollect.gradients.calls import Call, Unit, no_place_for_examples
 from recollect.gradients.direct import direct_share, has_formula
 from recollect.gradients.fallback import ModuleCall, fallback_share, tensors_in
@@ -24,6 +25,7 @@ from recollect.gradients.layout import Layout, possible_layouts, reaches_only
 from recollect.gradients.measurement import Measurement
 from recollect.gradients.normalization import mixes_examples
 from recollect.gradients.paths import ancestor_called, is_inside, name_inside, owned_parameters
+from recollect.gradients.room import Room
 from recollect.gradients.share import Share, add_up
 
 _LIMIT_BYTES = 64 * 2**20
@@ -55,6 +57,7 @@ class GradientEngine:
         self._owned = owned_parameters(self._modules, self.parameters)
         self._units: dict[str, list[Unit]] | None = None  # by path; None until the first pass
         self._layouts: dict[str, Layout] = {}
+        self._room = Room()
         self._watched = self._candidates()
         self._each_parameter_once = False
 
@@ -85,7 +88,7 @@ class GradientEngine:
 
     def measure(
         self,
-        calls: Sequence[Call],
+        calls: list[Call],
         losses: Float[Tensor, " examples"],
         coefficients: Float[Tensor, " examples"],
         groups: Groups,
@@ -96,34 +99,31 @@ class GradientEngine:
         if self._units is None:
             return self._plan(calls, losses, objective, groups, scales)
         used = [call for call in calls if call.path in self._units or self._is_late(call)]
+        calls.clear()
         for call in used:
             self._set_layout(call, groups.num_examples)
+        each_unit_once = len(used) == len(self._units)
         shares = self._shares(self._units, used, objective, groups)
-        if not (self._each_parameter_once and len(used) == len(self._units)):
+        if not (self._each_parameter_once and each_unit_once):
             shares = _one_share_a_parameter(shares)
         return Measurement(shares, groups, scales)
 
     def _shares(
         self,
         units: Mapping[str, Sequence[Unit]],
-        calls: Sequence[Call],
+        calls: list[Call],
         objective: Tensor,
         groups: Groups,
         *,
         keep_graph: bool = False,
     ) -> list[Share]:
-        edges = [edge for call in calls for edge in call.edges]
-        found = iter(
-            torch.autograd.grad(objective, edges, retain_graph=keep_graph, allow_unused=True)
-        )
         shares: list[Share] = []
-        with torch.no_grad():
-            for call in calls:
-                cotangents = [next(found) for _ in call.edges]
-                if all(cotangent is None for cotangent in cotangents):
-                    continue
-                for unit in units[call.path]:
-                    shares.append(self._share(unit, call, cotangents, groups))  # noqa: PERF401
+
+        def arrived(call: Call, cotangents: Sequence[Tensor | None]) -> None:
+            for unit in units[call.path]:
+                shares.append(self._share(unit, call, cotangents, groups))  # noqa: PERF401
+
+        run_backward(objective, calls, arrived, keep_graph=keep_graph)
         return shares
 
     def _share(
@@ -146,6 +146,8 @@ class GradientEngine:
                 layout=call.layout,
                 groups=groups,
                 limit_bytes=self.limit_bytes,
+                room=self._room,
+                statistics=call.statistics,
             )
         zeroed = [
             given[0].new_zeros(shape) if cotangent is None else cotangent
@@ -186,7 +188,7 @@ class GradientEngine:
 
     def _plan(
         self,
-        calls: Sequence[Call],
+        calls: list[Call],
         losses: Tensor,
         objective: Tensor,
         groups: Groups,
@@ -213,7 +215,7 @@ class GradientEngine:
             units = self._units_at(places)
             used = [call for call in calls if call.path in units]
             self._find_layouts(used, losses)
-            shares = self._shares(units, used, objective, groups, keep_graph=True)
+            shares = self._shares(units, list(used), objective, groups, keep_graph=True)
             measured = Measurement(_one_share_a_parameter(shares), groups, scales)
             total = measured.combine(1 / scales)
             wrong = [
@@ -233,7 +235,12 @@ class GradientEngine:
             self._watched = [(path, self._modules[path]) for path in paths]
             names = [name for share in shares for name in share.parameters]
             self._each_parameter_once = len(names) == len(set(names))
-        return measured
+        # Once more, as any later pass is measured: a resumed run plans in mid-stream, and must find
+        # the same to the bit.
+        del measured, total
+        calls.clear()
+        shares = self._shares(units, used, objective, groups)
+        return Measurement(_one_share_a_parameter(shares), groups, scales)
 
     def _starting_places(self, called: set[str], wanted: set[str]) -> dict[str, list[str]]:
         places: dict[str, list[str]] = {}

@@ -44,6 +44,16 @@ class Groups:
     def __add__(self, other: "Groups") -> "Groups":
         return Groups(self.sizes + other.sizes)
 
+    def sums_and_singles(self) -> tuple["Groups", "Groups"]:
+        """Cut into groups of several examples and the single ones behind them.
+
+        If they do not come in this order, all count as the former.
+        """
+        singles = next((i for i, size in enumerate(self.sizes) if size == 1), len(self.sizes))
+        if any(size > 1 for size in self.sizes[singles:]):
+            singles = len(self.sizes)
+        return Groups(self.sizes[:singles]), Groups(self.sizes[singles:])
+
     def runs(self) -> Iterator[Run]:
         """Yield maximal runs of equally large groups: each is one batched product."""
         start = 0

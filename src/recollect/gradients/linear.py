@@ -79,6 +79,22 @@ class LinearShare(Share):
             written[self._bias] = self._bias_rows()
         return written
 
+    def products_with(
+        self, others: dict[str, Float[Tensor, "others ..."]]
+    ) -> Float[Tensor, "others groups"]:
+        """Inner products of other gradients of this layer with each of these.
+
+        <G, d_i^T a_i> = d_i . (G a_i), summed over positions.
+        """
+        total = self._cotangents.new_zeros(len(next(iter(others.values()))), len(self._cotangents))
+        if self._weight is not None:
+            for products, gradient in zip(total, others[self._weight], strict=True):
+                products += ((self._activations @ gradient.T) * self._cotangents).sum(1)
+        if self._bias is not None:
+            total += others[self._bias] @ self._cotangents.T
+        by_example = total.reshape(len(total), self.groups.num_examples, -1).sum(2)
+        return by_example @ self.groups.membership(total).T
+
     @override
     def join(self, other: Share) -> Share:
         # Sequences of different lengths cannot be laid side by side: those are written out.

@@ -24,7 +24,7 @@ class Measurement:
     ) -> None:
         self.groups = groups
         self.scales = scales
-        self._shares = {share.parameters: share for share in shares}
+        self._shares = {tuple(sorted(share.parameters)): share for share in shares}
 
     @staticmethod
     def of_rows(rows: Mapping[str, Float[Tensor, "groups ..."]], groups: Groups) -> "Measurement":

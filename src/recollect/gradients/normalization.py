@@ -8,6 +8,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from recollect.gradients.groups import Groups
 from recollect.gradients.share import ExplicitShare
 
+Statistics = tuple[Tensor, Tensor]
 Normalization = nn.LayerNorm | nn.GroupNorm | _BatchNorm | _InstanceNorm
 
 
@@ -19,18 +20,28 @@ def normalization_share(
     weight: str | None,
     bias: str | None,
     groups: Groups,
+    statistics: Statistics | None = None,
 ) -> ExplicitShare:
     """Share of y = weight * normalised(a) + bias: sums of d * normalised(a), and of d.
 
     For BatchNorm in training mode these are contributions to the batch's gradient (note P8): the
-    statistics belong to the whole batch.
+    statistics belong to the whole batch. With `statistics`, the mean and inverse deviation by
+    channel that its forward pass kept, they are not found again.
     """
     rows: dict[str, Tensor] = {}
+    shifts = None
+    if bias is not None or statistics is not None:
+        shifts = groups.sum(_sum_to_parameter(layer, cotangents))
     if weight is not None:
-        normalised = _normalised(layer, activations)
-        rows[weight] = groups.sum(_sum_to_parameter(layer, cotangents * normalised))
-    if bias is not None:
-        rows[bias] = groups.sum(_sum_to_parameter(layer, cotangents))
+        if statistics is None or shifts is None:
+            products = cotangents * _normalised(layer, activations)
+            rows[weight] = groups.sum(_sum_to_parameter(layer, products))
+        else:
+            mean, inverse_deviation = statistics
+            products = groups.sum(_sum_to_parameter(layer, cotangents * activations))
+            rows[weight] = (products - shifts * mean) * inverse_deviation
+    if bias is not None and shifts is not None:
+        rows[bias] = shifts
     return ExplicitShare(rows, groups)
 
 

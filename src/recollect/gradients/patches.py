@@ -1,12 +1,15 @@
 """What a convolution sees: its patches, its padding, and the weight gradient of whole batches."""
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Final
 
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn import grad as nn_grad
+
+from recollect.gradients.room import Room
 
 Convolution = nn.Conv1d | nn.Conv2d | nn.Conv3d
 _WEIGHT_GRADIENT: Final[dict[int, Callable[..., Tensor]]] = {
@@ -25,9 +28,15 @@ def padded(layer: Convolution, activations: Tensor) -> Tensor:
 
 
 def patches(
-    layer: Convolution, activations: Tensor, out_sides: Sequence[int]
+    layer: Convolution,
+    activations: Tensor,
+    out_sides: Sequence[int],
+    room: Room | None = None,
 ) -> Float[Tensor, "examples positions patch"]:
-    """What each output position sees: the kernel's pixels, each with its channels side by side."""
+    """What each output position sees: the kernel's pixels, each with its channels side by side.
+
+    They are written into `room`, or into memory of their own.
+    """
     pixels = activations.movedim(1, -1)
     padding = _zeros_around(layer)
     if any(padding):
@@ -45,8 +54,12 @@ def patches(
         ),
         pixels.storage_offset(),
     )
-    sides = len(layer.kernel_size)
-    return seen.flatten(sides + 1).flatten(1, sides)
+    shape = (len(seen), prod(out_sides), layer.weight[0].numel())
+    if room is None:
+        return seen.reshape(shape)
+    lent = room.lend(shape, seen)
+    lent.view(seen.shape).copy_(seen)
+    return lent
 
 
 def weight_gradient(

@@ -128,10 +128,13 @@ class Learner:
         }
         self._network: Final = Network(model, optimizer, loss=loss, transform=transform)
         self._snapshot: Final = Snapshot(model, optimizer)
-        # Behind one checked update and a reservoir nothing is left that could raise.
-        self._ends_with_the_step: Final = iterations == 1 and (
-            storage is None or type(storage) is Reservoir
-        )
+        # Parts of the library draw from the generators they are given; others may do as they like.
+        others = [
+            part
+            for part in (storage, retrieval, rule)
+            if part is not None and not type(part).__module__.startswith("recollect.")
+        ]
+        self._may_draw: Final = bool(others) or self._network.may_draw
 
     # --- the step ---------------------------------------------------------------------------------
 
@@ -155,6 +158,8 @@ class Learner:
         with self._all_or_nothing() as transaction:
             admitted = self._admit(incoming)
             margins = self._watch_margins(incoming, admitted, transaction)
+            if not self._ends_with_the_update(admitted):
+                transaction.keep_weights()
             updates = tuple(
                 [self._update(incoming, margins, transaction) for _ in range(self.iterations)]
             )
@@ -216,8 +221,9 @@ class Learner:
     def _descend(self, target: dict[str, Tensor], transaction: Transaction) -> None:
         """Let the optimizer step along w."""
         check_gradients(target)
-        if not (self._ends_with_the_step and is_plain_sgd(self.optimizer)):
-            transaction.before_weights_move()
+        if not is_plain_sgd(self.optimizer):
+            transaction.keep_weights()
+        transaction.before_weights_move()
         descend(self.optimizer, self._network.parameters, target)
 
     def _admit(self, incoming: Batch) -> Int64[Tensor, " admitted"]:
@@ -293,8 +299,16 @@ class Learner:
         self._network.settle_memory_order(batch.inputs)
         return batch
 
+    def _ends_with_the_update(self, admitted: Int64[Tensor, " admitted"]) -> bool:
+        """Whether nothing that could raise is left behind one checked update."""
+        if self.iterations > 1:
+            return False
+        if self.storage is None or type(self.storage) is Reservoir:
+            return True
+        return not admitted.numel() and self.storage.margins in ("never", "insertion")
+
     def _all_or_nothing(self) -> Transaction:
-        device = self._network.device
+        device = self._network.device if self._may_draw else None
         return Transaction(self._snapshot, self.generators, self.memory, self.storage, device)
 
     def _watch_margins(

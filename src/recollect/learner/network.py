@@ -13,6 +13,12 @@ from torch.nn import functional as F
 
 from recollect import nested
 from recollect.gradients import GradientEngine, Groups, Measurement
+from recollect.gradients.chain import (
+    Chain,
+    ChainPass,
+    cross_entropy_by_hand,
+    cross_entropy_cotangents,
+)
 from recollect.learner.batch import Batch
 from recollect.learner.buffers import BufferCopies
 from recollect.learner.checks import check_logits, check_not_probabilities, checked_losses
@@ -33,6 +39,7 @@ _MODE_FREE: Final = frozenset(
 Loss = Callable[[Any, Tensor], Tensor]
 Transform = Callable[[object], object]
 Gradients = dict[str, Tensor]
+Numbers = Callable[[torch.dtype, torch.device], Tensor]  # made to suit the losses
 
 
 @dataclass(slots=True)
@@ -73,6 +80,11 @@ class Network:
         #: Whether training and evaluation mode are the same, so that no switching is needed.
         self.is_mode_free = all(type(module) in _MODE_FREE for module in model.modules())
 
+    @property
+    def may_draw(self) -> bool:
+        """Whether a pass may draw from torch's own generator, as dropout does."""
+        return not self.is_mode_free or self._transform is not None or self._loss is not None
+
     def look_for_frozen(self) -> None:
         """Notice parameters that were frozen or freed since the last step."""
         trainable = [parameter.requires_grad for parameter in self._held.values()]
@@ -81,6 +93,8 @@ class Network:
         self._trainable = trainable
         self.parameters = {name: p for name, p in self._held.items() if p.requires_grad}
         self.engine = GradientEngine(self.model, self.parameters)
+        self._chain = Chain.of(self.model, self.parameters) if self.classifies else None
+        self.num_weights = sum(parameter.numel() for parameter in self.parameters.values())
         if not self.parameters:
             raise ValueError(
                 "`optimizer` holds none of the model's trainable parameters; build it from "
@@ -102,8 +116,13 @@ class Network:
 
     def differentiate(self, batch: Batch, part_sizes: tuple[int, ...]) -> Pass:
         """Return the gradient of the mean loss of each part of the batch, summed over parts."""
-        outputs, losses = self.losses(batch)
-        objective = losses @ _mean_weights(part_sizes, losses.dtype, losses.device)
+        prepared = self._prepared(batch.inputs)
+        coefficients = partial(_mean_weights, part_sizes)
+        if self._chain is not None and self._chain.takes(prepared):
+            run = self._pass_chain(self._chain, prepared, batch, coefficients)
+            return Pass(run.losses, run.logits, self._chain.gradients(run.factors))
+        outputs, losses = self._losses(prepared, batch)
+        objective = losses @ coefficients(losses.dtype, losses.device)
         found = torch.autograd.grad(objective, list(self.parameters.values()), allow_unused=True)
         pairs = zip(self.parameters, found, strict=True)
         gradients = {name: gradient for name, gradient in pairs if gradient is not None}
@@ -116,14 +135,50 @@ class Network:
         scaled: where BatchNorm mixes examples, they are contributions to exactly ER's gradient.
         """
         replayed = len(batch) - incoming
-        with self.engine.record() as tape:
-            outputs, losses = self.losses(batch)
         parts = tuple(size for size in (incoming, replayed) if size)
         groups = Groups(((incoming,) if incoming else ()) + (1,) * replayed)
-        scales = _row_scales(incoming, replayed, losses.dtype, losses.device)
-        coefficients = _mean_weights(parts, losses.dtype, losses.device)
-        measured = tape.measure(losses, coefficients, groups, scales)
+        coefficients = partial(_mean_weights, parts)
+        return self.measure_groups(
+            batch, groups, coefficients, partial(_row_scales, incoming, replayed)
+        )
+
+    def measure_groups(
+        self, batch: Batch, groups: Groups, coefficients: Numbers, scales: Numbers
+    ) -> Pass:
+        """Measure the gradients of groups of examples, from one pass of `coefficients . losses`.
+
+        Args:
+            batch: The examples.
+            groups: Which of them belong together.
+            coefficients: One an example.
+            scales: One a group; the factor that turns its share into the gradient that is meant.
+        """
+        prepared = self._prepared(batch.inputs)
+        if self._chain is not None and self._chain.takes(prepared):
+            run = self._pass_chain(self._chain, prepared, batch, coefficients)
+            shares = self._chain.shares(run.factors, groups, self.engine.limit_bytes)
+            measured = Measurement(shares, groups, scales(run.losses.dtype, run.losses.device))
+            return Pass(run.losses, run.logits, measured)
+        with self.engine.record() as tape:
+            outputs, losses = self._losses(prepared, batch)
+        kind = losses.dtype, losses.device
+        measured = tape.measure(losses, coefficients(*kind), groups, scales(*kind))
         return Pass(losses.detach(), detached(outputs), measured)
+
+    def _pass_chain(
+        self, chain: Chain, prepared: object, batch: Batch, coefficients: Numbers
+    ) -> ChainPass:
+        """Pass a small model forwards and backwards by hand."""
+        assert isinstance(prepared, Tensor)
+        passed = chain.forward(prepared)
+        labels = batch.labels.to(self.device)
+        logits = self._checked_logits(passed[-1], labels)
+        losses, log_probabilities = cross_entropy_by_hand(logits, labels := labels.long())
+        checked_losses(losses, len(batch))
+        at_logits = cross_entropy_cotangents(
+            log_probabilities, labels, coefficients(losses.dtype, losses.device)
+        )
+        return ChainPass(logits, losses, chain.backward(passed, at_logits))
 
     # --- passes that only look --------------------------------------------------------------------
 
@@ -157,16 +212,23 @@ class Network:
 
     def losses(self, batch: Batch) -> tuple[object, Float[Tensor, " examples"]]:
         """Run the model on stored-form examples; return outputs and one loss each."""
-        outputs = self._call(self._prepared(batch.inputs))
+        return self._losses(self._prepared(batch.inputs), batch)
+
+    def _losses(self, prepared: object, batch: Batch) -> tuple[object, Float[Tensor, " examples"]]:
+        outputs = self._call(prepared)
         labels = batch.labels.to(self.device)
         if self._loss is not None:
             return outputs, checked_losses(self._loss(outputs, labels), len(batch))
+        logits = self._checked_logits(outputs, labels)
+        losses = F.cross_entropy(logits, labels.long(), reduction="none")
+        return logits, checked_losses(losses, len(batch))
+
+    def _checked_logits(self, outputs: object, labels: Tensor) -> Float[Tensor, "examples classes"]:
         logits = check_logits(outputs, labels)
         if not self._seen_logits:
             check_not_probabilities(logits.detach())
             self._seen_logits = True
-        losses = F.cross_entropy(logits, labels.long(), reduction="none")
-        return logits, checked_losses(losses, len(batch))
+        return logits
 
     def _prepared(self, inputs: object) -> object:
         prepared = nested.map_leaves(self._to_device, inputs)

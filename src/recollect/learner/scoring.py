@@ -2,17 +2,22 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import lru_cache, partial
+from typing import Final
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from recollect.gradients import Groups
+from recollect.gradients import Groups, Measurement
 from recollect.learner.batch import Batch
 from recollect.learner.checks import check_gradients
 from recollect.learner.network import Network, evaluating_unseen
 from recollect.learner.passes import IncomingPass
 from recollect.memory import Memory
+
+# Weights times examples of a pass that costs little more than starting it.
+_QUICKLY_DONE: Final = 10_000_000
 
 
 class VirtualStepProbe:
@@ -31,15 +36,22 @@ class VirtualStepProbe:
     ) -> None:
         self._network, self._memory, self._optimizer = network, memory, optimizer
         self._alone = alone
+        self._read: tuple[Tensor, Batch] | None = None
 
     def losses_before(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
         """Loss of each slot's example under the model as it is."""
-        return self._network.look(Batch(*self._memory.read(slots)))
+        return self._network.look(self._examples(slots))
 
     def losses_after(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
         """Loss of each slot's example after a virtual step on the incoming batch alone."""
         with self._stepped():
-            return self._network.look(Batch(*self._memory.read(slots)))
+            return self._network.look(self._examples(slots))
+
+    def _examples(self, slots: Int64[Tensor, " slots"]) -> Batch:
+        """Read the slots, once for both questions about them."""
+        if self._read is None or self._read[0] is not slots:
+            self._read = slots, Batch(*self._memory.read(slots))
+        return self._read[1]
 
     @contextmanager
     def _stepped(self) -> Iterator[None]:
@@ -77,6 +89,8 @@ class NewcomerEvidence:
         self._network, self._memory = network, memory
         self._incoming, self._admitted = incoming, admitted
         self._increments = increments
+        self._compared: tuple[Tensor, Measurement] | None = None
+        self._known: tuple[Tensor, Tensor] | None = None
 
     def margin_increments(self) -> Float[Tensor, " admitted"]:
         """M after minus m before the step that learnt each admitted newcomer (MI)."""
@@ -92,26 +106,83 @@ class NewcomerEvidence:
     ) -> tuple[Float[Tensor, "admitted batches"], Float[Tensor, " batches"]]:
         """Cosines between newcomers' gradients and those of batches of slots.
 
-        One pass in evaluation mode, where an example's gradient is its own, over all of them.
+        Measured in evaluation mode, where an example's gradient is its own.
         """
-        num_batches, size = slots.shape
-        newcomers = self._incoming.take(self._admitted)
-        count = len(newcomers)
-        batch = Batch(*self._memory.read(slots.flatten())).followed_by(newcomers)
-        network = self._network
-        with nullcontext() if network.is_mode_free else evaluating_unseen(network.model):
-            with network.engine.record() as tape:
-                _, losses = network.losses(batch)
-            groups = Groups((size,) * num_batches + (1,) * count)
-            ones = torch.ones_like(losses)
-            measured = tape.measure(losses, ones, groups, losses.new_ones(len(groups)))
-        with torch.no_grad():
-            gram = measured.gram().cpu()
+        num_batches = len(slots)
+        gram = self._gram_of_each(slots)
         across = gram[num_batches:, :num_batches]
-        within = gram[num_batches:, num_batches:]
         lengths = gram.diagonal().clamp_min(0).sqrt()
         tiny = torch.finfo(gram.dtype).tiny
         each = across / torch.outer(lengths[num_batches:], lengths[:num_batches]).clamp_min(tiny)
-        length_together = within.sum().clamp_min(0).sqrt()
+        length_together = gram[num_batches:, num_batches:].sum().clamp_min(0).sqrt()
         together = across.sum(0) / (length_together * lengths[:num_batches]).clamp_min(tiny)
         return each, together
+
+    def point_against(self, slots: Int64[Tensor, "batches size"]) -> bool:
+        """Whether the newcomers' mean gradient points against that of every batch of slots.
+
+        Most often the first batch tells: with a model whose passes take long, batches are measured
+        1, 3 and then all at a time.
+        """
+        work = self._network.num_weights * (slots.numel() + len(self._admitted))
+        if work < _QUICKLY_DONE:
+            num_batches = len(slots)
+            across = self._gram_of_each(slots)[num_batches:, :num_batches]
+            return bool((across.sum(0) < 0).all())
+        first = slots[:1]
+        measured = self._measure(
+            self._newcomers().followed_by(self._batches(first)),
+            Groups((len(self._admitted),)) + _groups(first),
+        )
+        for start, stop in ((1, 4), (4, len(slots))):
+            if bool((_gram(measured)[0, 1:] >= 0).any()):
+                return False
+            if len(slots) > start:
+                more = slots[start:stop]
+                measured = measured.join(self._measure(self._batches(more), _groups(more)))
+        self._compared = slots, measured
+        return bool((_gram(measured)[0, 1:] < 0).all())
+
+    def _gram_of_each(
+        self, slots: Int64[Tensor, "batches size"]
+    ) -> Float[Tensor, "batches+admitted batches+admitted"]:
+        """Inner products of the batches' gradients and of every newcomer's own, measured once."""
+        if self._known is None or self._known[0] is not slots:
+            each = Groups((1,) * len(self._admitted))
+            if self._compared is not None and self._compared[0] is slots:
+                newcomers = self._measure(self._newcomers(), each)
+                gram = _gram(self._compared[1].join(newcomers))[1:, 1:]
+            else:
+                both = self._batches(slots).followed_by(self._newcomers())
+                gram = _gram(self._measure(both, _groups(slots) + each))
+            self._known = slots, gram
+        return self._known[1]
+
+    def _newcomers(self) -> Batch:
+        return self._incoming.take(self._admitted)
+
+    def _batches(self, slots: Int64[Tensor, "batches size"]) -> Batch:
+        return Batch(*self._memory.read(slots.flatten()))
+
+    def _measure(self, batch: Batch, groups: Groups) -> Measurement:
+        network = self._network
+        with nullcontext() if network.is_mode_free else evaluating_unseen(network.model):
+            found = network.measure_groups(
+                batch, groups, partial(_ones, len(batch)), partial(_ones, len(groups))
+            )
+        assert isinstance(found.gradients, Measurement)
+        return found.gradients
+
+
+def _groups(slots: Int64[Tensor, "batches size"]) -> Groups:
+    return Groups((slots.shape[1],) * len(slots))
+
+
+@torch.no_grad()
+def _gram(measured: Measurement) -> Float[Tensor, "groups groups"]:
+    return measured.gram().cpu()
+
+
+@lru_cache(maxsize=64)
+def _ones(count: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor, " count"]:
+    return torch.ones(count, dtype=dtype, device=device)

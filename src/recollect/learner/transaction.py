@@ -15,9 +15,10 @@ class Transaction:
     """Remember what a step may change on entry; put it back if the step raises.
 
     Weights and optimizer state are remembered by `before_weights_move`: a step refused before its
-    first update needs no copy of them.
+    first update needs no copy of them, nor does one behind whose only update nothing can raise.
 
-    Inside the block torch's own generator, from which dropout draws, continues the learner's.
+    Inside the block torch's own generator, from which dropout draws, continues the learner's; with
+    `device` None, nothing in the step draws from it, and it is left alone.
     """
 
     def __init__(
@@ -26,12 +27,13 @@ class Transaction:
         generators: Mapping[str, torch.Generator],
         memory: Memory | None,
         storage: Storage | None,
-        device: torch.device,
+        device: torch.device | None,
     ) -> None:
         self._snapshot, self._generators = snapshot, generators
         self._memory, self._storage = memory, storage
-        self._drawing = DrawingFrom(generators["model"], device)
+        self._drawing = None if device is None else DrawingFrom(generators["model"], device)
         self._ways_back: list[Callable[[], object]] = []
+        self._keeps_weights = False
 
     def __enter__(self) -> "Transaction":
         self._snapshot.take_buffers()
@@ -40,7 +42,8 @@ class Transaction:
         if self._memory is not None:
             self._counters = self._memory.clock, self._memory.seen
         self._storage_state = {} if self._storage is None else self._storage.state()
-        self._drawing.__enter__()
+        if self._drawing is not None:
+            self._drawing.__enter__()
         return self
 
     def __exit__(
@@ -49,8 +52,9 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._drawing.advance = kind is None
-        self._drawing.__exit__(kind, error, trace)
+        if self._drawing is not None:
+            self._drawing.advance = kind is None
+            self._drawing.__exit__(kind, error, trace)
         if kind is None:
             return
         for way_back in reversed(self._ways_back):
@@ -63,9 +67,14 @@ class Transaction:
             generator.set_state(state)
         self._snapshot.restore()
 
+    def keep_weights(self) -> None:
+        """Say that something behind an update may raise: weights must be remembered."""
+        self._keeps_weights = True
+
     def before_weights_move(self) -> None:
-        """Remember weights and optimizer state, once a transaction."""
-        self._snapshot.take_weights()
+        """Remember weights and optimizer state, if need be and once a transaction."""
+        if self._keeps_weights:
+            self._snapshot.take_weights()
 
     def on_failure(self, way_back: Callable[[], object]) -> None:
         """Run `way_back` if the step fails; the latest first."""

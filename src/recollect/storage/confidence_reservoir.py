@@ -2,16 +2,24 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final
+from typing import ClassVar, Final, Literal, final
 
+import numpy as np
+import numpy.typing as npt
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 from typing_extensions import override
 
 from recollect.memory import Memory
+from recollect.storage.proposals import draw_by_proposals
 from recollect.storage.reservoir import reservoir_admission
 from recollect.storage.storage import Evidence, MarginTiming, Placement, Storage
+
+Scores = npt.NDArray[np.float32]
+Classes = npt.NDArray[np.int64]
+
+LARGE: Final = 2**14  # slots from which victims are drawn by proposals
 
 
 @final
@@ -78,49 +86,74 @@ class ConfidenceReservoir(Storage):
         if self.margins in ("insertion", "both", "all"):
             increments = evidence.margin_increments()
         arriving = self.margin_weight * increments
+        drawn = self._propose(memory, arriving, rng)
+        slots[: len(drawn)] = torch.tensor(drawn, dtype=torch.int64)
+        if len(drawn) == labels.shape[0]:
+            return Placement(slots, scores=arriving)
         stored_scores = self.scores(memory)
-        scores = torch.cat((stored_scores, arriving[:num_free]))
+        # As arrays: a few numbers at a time, tensors cost five times as much.
+        scores = torch.cat((stored_scores, arriving[:num_free])).numpy()
+        own_scores = arriving.tolist()
         classes = None
         if self.within_class:
-            classes = torch.cat((memory.labels[: len(memory)].cpu(), labels[:num_free].cpu()))
-        for newcomer in range(num_free, labels.shape[0]):
+            held = torch.cat((memory.labels[: len(memory)].cpu(), labels[:num_free].cpu()))
+            classes = held.numpy()
+        for slot, score in zip(drawn, own_scores, strict=False):
+            scores[slot] = score
+        taken = []
+        for newcomer in range(num_free + len(drawn), labels.shape[0]):
             slot = self._victim(scores, classes, rng)
-            slots[newcomer] = slot
-            scores[slot] = arriving[newcomer]
+            taken.append(slot)
+            scores[slot] = own_scores[newcomer]
             if classes is not None:
-                classes[slot] = labels[newcomer]
+                classes[slot] = int(labels[newcomer])
+        slots[num_free + len(drawn) :] = torch.tensor(taken, dtype=torch.int64)
         return Placement(slots, scores=arriving, stored_scores=stored_scores)
 
-    def scores(self, memory: Memory) -> Float[Tensor, " slots"]:
-        """Return S of every filled slot (Eq. 14)."""
-        count = len(memory)
-        ages = memory.ages() + self.age_offset
-        exploitation_rates = memory.times_replayed[:count] / ages
-        return exploitation_rates + self.margin_weight * memory.margin_increment[:count]
+    def _propose(self, memory: Memory, arriving: Tensor, rng: torch.Generator) -> list[int]:
+        """Draw victims from a large memory by proposals (s2 with clamped scores), if that can be.
 
-    def _victim(self, scores: Tensor, classes: Tensor | None, rng: torch.Generator) -> int:
+        Their scores are then all that is looked at; the memory's column is not brought up to date.
+        """
+        by_shares = self.pick == "proportional" and self.negative == "clamp"
+        if not (by_shares and memory.is_full and len(memory) >= LARGE) or self.within_class:
+            return []
+        return draw_by_proposals(
+            len(memory),
+            lambda slots: self.scores(memory, slots).clamp_min(0),
+            1 + 2 * abs(self.margin_weight),  # EX < 1, for a slot is replayed once an update
+            arriving.clamp_min(0).tolist(),
+            rng,
+        )
+
+    def scores(
+        self, memory: Memory, slots: Int64[Tensor, " slots"] | None = None
+    ) -> Float[Tensor, " slots"]:
+        """Return S of `slots`, or of every filled slot (Eq. 14)."""
+        which = slice(len(memory)) if slots is None else slots
+        ages = memory.ages(slots) + self.age_offset
+        exploitation_rates = memory.times_replayed[which] / ages
+        return exploitation_rates + self.margin_weight * memory.margin_increment[which]
+
+    def _victim(self, scores: Scores, classes: Classes | None, rng: torch.Generator) -> int:
         """Choose j: the blue rows of Algorithm 2."""
         if classes is not None:
-            drawn = torch.randint(len(scores), (), generator=rng)
-            candidates = (classes == classes[drawn]).nonzero().squeeze(1)
+            drawn = int(torch.randint(len(scores), (), generator=rng))
+            (candidates,) = (classes == classes[drawn]).nonzero()
             return int(candidates[self._choose(scores[candidates], rng)])
         return self._choose(scores, rng)
 
-    def _choose(self, scores: Tensor, rng: torch.Generator) -> int:
+    def _choose(self, scores: Scores, rng: torch.Generator) -> int:
         if self.pick == "highest":
             return int(scores.argmax())
-        weights = scores.clamp_min(0) if self.negative == "clamp" else scores - scores.min()
-        if not bool(weights.any()):  # nothing tells the slots apart
+        weights = np.maximum(scores, 0) if self.negative == "clamp" else scores - scores.min()
+        # Not torch.multinomial, which stops at 2^24 entries.
+        cumulative = weights.cumsum(dtype=np.float64)
+        total = float(cumulative[-1])
+        if not total > 0:  # nothing tells the slots apart
             return int(torch.randint(len(weights), (), generator=rng))
-        return _draw(weights, rng)
-
-
-def _draw(weights: Float[Tensor, " slots"], rng: torch.Generator) -> int:
-    """Draw an index in proportion to `weights`; torch.multinomial stops at 2^24 entries."""
-    cumulative = weights.double().cumsum(0)
-    drawn = torch.rand(1, generator=rng, dtype=torch.float64) * cumulative[-1]
-    index = int(torch.searchsorted(cumulative, drawn, right=True))
-    return min(index, len(weights) - 1)
+        drawn = torch.rand(1, generator=rng, dtype=torch.float64).item() * total
+        return min(int(cumulative.searchsorted(drawn, side="right")), len(weights) - 1)
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -48,16 +48,18 @@ class GSSGreedy(Storage):
         self, labels: Tensor, memory: Memory, evidence: Evidence, rng: torch.Generator
     ) -> Placement:
         count = len(labels)
-        if memory.is_empty:
-            scores, together = torch.full((count,), _SCORE_OF_THE_FIRST), -1.0
-        else:
-            cosines, mean_cosines = evidence.cosines(self._memory_batches(memory, rng))
-            scores, together = cosines.amax(1), float(mean_cosines.max())
         slots = torch.full((count,), -1)
+        if memory.is_empty:
+            scores = torch.full((count,), _SCORE_OF_THE_FIRST)
+        else:
+            batches = self._memory_batches(memory, rng)
+            if memory.is_full and not evidence.point_against(batches):
+                return Placement(slots)
+            scores = evidence.cosines(batches)[0].amax(1)
+        if memory.is_full:
+            return Placement(self._replacements(scores, memory, rng), scores=scores)
         num_free = min(count, memory.capacity - len(memory))
         slots[:num_free] = torch.arange(len(memory), len(memory) + num_free)
-        if memory.is_full and together < 0:
-            slots = self._replacements(scores, memory, rng)
         return Placement(slots, scores=scores)
 
     def _memory_batches(

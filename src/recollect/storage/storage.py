@@ -47,6 +47,12 @@ class Evidence(Protocol):
         First of each admitted newcomer on its own, then of the mean of all admitted newcomers.
         """
 
+    def point_against(self, slots: Int64[Tensor, "batches size"]) -> bool:
+        """Whether the newcomers' mean gradient points against that of every batch of slots.
+
+        Measures no more batches than it takes to say no.
+        """
+
 
 class Storage(ABC):
     """Decide which newcomers enter the memory and which slots they take.

@@ -66,6 +66,9 @@ class _MadeUpEvidence:
             )
         return self._cosines(self.num_newcomers)
 
+    def point_against(self, slots: Tensor) -> bool:
+        return bool((self.cosines(slots)[1] < 0).all())
+
     def cosines(self, slots: Tensor) -> tuple[Tensor, Tensor]:
         asked = slots.flatten()
         if slots.ndim != 2 or not 0 <= int(asked.min()) <= int(asked.max()) < len(self.memory):

@@ -219,3 +219,46 @@ def test_a_storage_that_did_not_declare_margins_is_told_to() -> None:
     world = Learner(net, sgd(net), memory=Memory(10), storage=Greedy())
     with pytest.raises(ValueError, match="set `margins` to 'insertion', 'both' or 'all'"):
         run(world, stream(1))
+
+
+class Opposing(Storage):
+    """Fills the memory, then asks about batches of slots in both orders."""
+
+    slots = torch.arange(12).reshape(6, 2)
+
+    def __init__(self) -> None:
+        self.opposed: list[bool] = []
+        self.after: list[tuple[Tensor, Tensor]] = []
+        self.fresh: list[tuple[Tensor, Tensor]] = []
+
+    @override
+    def place(
+        self, labels: Tensor, memory: Memory, evidence: Evidence, rng: torch.Generator
+    ) -> Placement:
+        if not memory.is_full:
+            first = len(memory)
+            return Placement(torch.arange(first, first + len(labels)))
+        self.opposed.append(evidence.point_against(self.slots))
+        self.after.append(evidence.cosines(self.slots))
+        self.fresh.append(evidence.cosines(self.slots.clone()))
+        return Placement(torch.full((len(labels),), -1))
+
+
+@pytest.mark.parametrize("quickly_done", [0, 10_000_000])
+@pytest.mark.parametrize("kind", KINDS)
+def test_newcomers_point_against_batches_if_all_cosines_of_their_mean_are_negative(
+    kind: str, quickly_done: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.learner.scoring._QUICKLY_DONE", quickly_done)
+    net, policy = model(kind, dtype=DOUBLE), Opposing()
+    world = Learner(net, sgd(net, lr=0.5), memory=Memory(12), storage=policy)
+    rng = torch.Generator().manual_seed(5)
+    for step in range(40):  # labels of one class at a time make gradients oppose now and then
+        labels = torch.full((4,), step % 4 if step >= 3 else 0)
+        world.observe(torch.rand(4, 1, 4, 4, dtype=DOUBLE, generator=rng), labels)
+    for opposed, (_, together) in zip(policy.opposed, policy.fresh, strict=True):
+        assert opposed == bool((together < 0).all())
+    assert len(set(policy.opposed)) == 2
+    for after, fresh in zip(policy.after, policy.fresh, strict=True):
+        torch.testing.assert_close(after[0], fresh[0], rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(after[1], fresh[1], rtol=1e-9, atol=1e-12)

@@ -22,6 +22,10 @@ class ChosenEvidence:
     def margin_increments(self) -> Tensor:
         return self.increments
 
+    def point_against(self, slots: Tensor) -> bool:
+        self.asked.append(slots)
+        return bool((self.together < 0).all())
+
     def cosines(self, slots: Tensor) -> tuple[Tensor, Tensor]:
         self.asked.append(slots)
         return self.each, self.together

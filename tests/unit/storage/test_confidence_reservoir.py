@@ -289,3 +289,50 @@ def test_a_setting_that_makes_no_sense_is_refused_by_name_and_value(
 ) -> None:
     with pytest.raises(ValueError, match=f"`{setting}` is {value!r}; {advice}"):
         ConfidenceReservoir(**{setting: value})  # type: ignore[arg-type]
+
+
+# --- large memories -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def any_memory_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recollect.storage.confidence_reservoir.LARGE", 1)
+
+
+@pytest.mark.usefixtures("any_memory_is_large")
+@pytest.mark.parametrize("scale", [0.5, 0.01, 1e-5])  # the last is beyond what proposals find
+def test_a_large_memory_is_drawn_from_in_proportion_to_scores_too(scale: float) -> None:
+    storage = ConfidenceReservoir(pick="proportional", margin_weight=scale, margins="insertion")
+    slots = victims(storage, memory_with_scores([0.1, 0.4, 0.3, 0.0, -0.5]), draws=3000)
+    assert set(slots.tolist()) == {0, 1, 2}
+    assert victim_shares_p_value(slots, [0.1, 0.4, 0.3]) > 1e-6
+
+
+@pytest.mark.usefixtures("any_memory_is_large")
+def test_in_a_large_memory_newcomers_of_one_batch_can_replace_each_other() -> None:
+    """The first takes slot i and brings its own weight; the second faces what is there then."""
+    stored, arriving = [0.2, 0.6, 0.2], [0.9, 0.1]
+    storage = ConfidenceReservoir(pick="proportional", margin_weight=1.0)
+    evidence = ChosenEvidence(increments=torch.tensor(arriving))
+    rng, labels = torch.Generator().manual_seed(0), torch.zeros(2, dtype=torch.int64)
+    found = torch.zeros(3, 3)
+    for _ in range(4000):
+        first, second = storage.place(
+            labels, memory_with_scores(stored), evidence, rng
+        ).slots.tolist()
+        found[first, second] += 1
+    expected = torch.zeros(3, 3, dtype=torch.float64)
+    for first in range(3):
+        then = torch.tensor(stored, dtype=torch.float64)
+        share = then[first] / then.sum()
+        then[first] = arriving[0]
+        expected[first] = share * then / then.sum() * 4000
+    assert chi_square_p_value(found.flatten().long(), expected.flatten()) > 1e-6
+
+
+def test_a_small_memory_is_drawn_from_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> list[int]:
+        raise AssertionError("proposals are for large memories")
+
+    monkeypatch.setattr("recollect.storage.confidence_reservoir.draw_by_proposals", refuse)
+    victims(ConfidenceReservoir(pick="proportional"), memory_with_scores([0.5, 0.5]), draws=3)

@@ -78,7 +78,7 @@ def test_newcomers_are_compared_with_batches_of_distinct_filled_slots(
 
 def test_the_score_of_a_newcomer_is_its_largest_cosine(rng: torch.Generator) -> None:
     each = torch.tensor([[-0.3, 0.2, 0.1], [-0.9, -0.8, -0.7]])
-    evidence = ChosenEvidence(each=each, together=torch.tensor([0.1, 0.2, 0.3]))
+    evidence = ChosenEvidence(each=each, together=torch.tensor([-0.1, -0.2, -0.3]))
     placement = GSSGreedy().place(torch.zeros(2), scored_memory([0.1] * 30), evidence, rng)
     assert placement.scores is not None
     assert placement.scores.tolist() == pytest.approx([0.2, -0.7])

@@ -59,8 +59,10 @@ def test_a_spec_has_the_settings_that_its_study_chose(path: Path) -> None:
     spec = load_spec(config_root() / study.config)
     for method in study.trials:
         best = chosen(standings(study, method, kept))
-        assert best is not None, f"the study of {method} is not over"
         (cell,) = cells(spec, methods=[method])
+        if best is None:  # the study goes on, and no value may claim to be its choice
+            assert "studies.tune" not in cell.found.get(f"methods.{method}", "")
+            continue
         assert same_settings(cell, best.trial.cell), method
         assert f"trial {best.trial.number}" in cell.found[f"methods.{method}"]
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from studies import tune
 from studies.choose import Kept, chosen, finalists, standings
 from studies.kept import identity, read_kept, write_kept
 from studies.page import page
-from studies.settings import BEGIN, END, write_settings
+from studies.settings import BEGIN, END, method_table, write_settings
 from studies.space import Study, draw, load_study
 
 from recollect.benchmarks import BenchmarkSegment
@@ -217,3 +218,51 @@ def test_the_page_says_what_was_not_run(study: Study) -> None:
     text = page(study, found, {})
     assert "study not over" in text
     assert "2 not run" in text
+
+
+def test_a_method_that_was_not_searched_for_takes_over_what_was_found_for_its_parts(
+    path: Path, tmp_path: Path
+) -> None:
+    inherited = """
+[inherited.er-pc]
+from = ["er", "mine"]
+settings = { step_size = 3.0 }
+
+[inherited.van]
+from = ["er"]
+"""
+    path.write_text(STUDY + inherited)
+    study = load_study(path)
+    kept = kept_with(study, "er", {1: (80, 60), 2: (70, 99), 3: (79, 61)})
+    kept |= kept_with(study, "mine", {1: (80, 60), 2: (10, 10), 3: (79, 61)})
+    found = {method: standings(study, method, kept) for method in study.trials}
+    spec = tmp_path / "spec.toml"
+    spec.write_text(f'benchmark = "mnist-split"\n{BEGIN.format(study.name)}\n{END}\n')
+    write_settings(study, found, spec)
+    methods = load_spec(spec).methods
+    assert methods["er-pc"].options["step_size"] == 3.0
+    assert methods["er-pc"].options["pick"] == study.trials["mine"][2].settings["pick"]
+    assert methods["er-pc"].learner == {"lr": study.trials["er"][2].settings["lr"]}
+    assert methods["van"].learner == methods["er"].learner
+    assert "not searched for" in str(methods["van"].found)
+
+
+def test_without_fresh_seeds_the_first_ones_choose(path: Path) -> None:
+    path.write_text(STUDY.replace("fresh_seeds = 2", "fresh_seeds = 0"))
+    study = load_study(path)
+    kept = kept_with(study, "er", {1: (70, 0), 2: (80, 0), 3: (79, 0)})
+    best = chosen(standings(study, "er", kept))
+    assert best is not None
+    assert best.trial.number == 2
+    assert "short streams" in method_table(study, best)
+
+
+def test_added_trials_come_last_and_every_method_has_as_many(path: Path) -> None:
+    added = STUDY.replace("fresh_seeds = 2", "fresh_seeds = 2\nadded = 1")
+    path.write_text(added)
+    with pytest.raises(ConfigError, match="the budget gives every method 1"):
+        load_study(path)
+    path.write_text(re.sub(r"(\[methods\.\w+\])", r"\1\nadded = [{ lr = 0.07 }]", added))
+    study = load_study(path)
+    assert [trial.origin for trial in study.trials["er"]] == ["known", "drawn", "drawn", "added"]
+    assert study.trials["mine"][3].cell.optimizer["lr"] == 0.07

@@ -128,14 +128,20 @@ STATEMENTS: Final = (
 def verdict(parts: Sequence[JudgedClaim]) -> str:
     """Say what follows for a statement from the claims it consists of.
 
-    *held*: every one holds at 5 % after Holm's correction. *not held*: over at least as many seeds
-    as the paper ran, one of the differences points the other way. *not yet decided*: anything else.
+    *held*: every one holds at 5 % after Holm's correction. *not held*: one of them is as certainly
+    the other way round, over at least as many seeds as the paper ran. *not yet decided*: anything
+    else, a difference of about nothing included.
     """
-    if any(part.verdict == "does not hold" and _num_seeds(part) >= PAPER_SEEDS for part in parts):
+    if any(_is_refuted(part) for part in parts):
         return "**not held**"
     if parts and all(part.verdict == "holds" for part in parts):
         return "**held**"
     return "not yet decided"
+
+
+def _is_refuted(part: JudgedClaim) -> bool:
+    other_way = part.verdict == "does not hold" and part.difference.is_certain
+    return other_way and _num_seeds(part) >= PAPER_SEEDS
 
 
 def _num_seeds(part: JudgedClaim) -> int:

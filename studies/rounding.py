@@ -1,10 +1,11 @@
 """How fast a difference of rounding grows in the first steps of CIFAR10-S.
 
-    python -m studies.rounding [--steps 8]
+    python -m studies.rounding [--steps 8] [--from-equal]
 
 Two learners with the same seed, stream and rule (ER's sum) differ only in how the gradient is added
 up: by autograd as one sum, or from the gradient engine example by example. Printed is the distance
-of their weights after each step, beside the length of the step itself.
+of their weights after each step, beside the length of the step itself. With --from-equal the
+second learner is given the first one's weights before each step: what one step alone adds.
 """
 
 import argparse
@@ -35,7 +36,9 @@ class _MeasuredSum(Rule):
         return GradientSum()(gram)
 
 
-def growth(*, norm: Norm, lr: float, steps: int, seed: int = 0) -> list[tuple[float, float]]:
+def growth(
+    *, norm: Norm, lr: float, steps: int, from_equal: bool = False, seed: int = 0
+) -> list[tuple[float, float]]:
     """Return distance and step length after each step."""
     pair = [_learner(rule, norm=norm, lr=lr, seed=seed) for rule in (GradientSum(), _MeasuredSum())]
     stream = recollect.benchmark("cifar10-split", seed=seed).stream
@@ -48,6 +51,8 @@ def growth(*, norm: Norm, lr: float, steps: int, seed: int = 0) -> list[tuple[fl
         first, second = map(_weights, pair)
         found.append((float((first - second).norm()), float((first - before).norm())))
         before = first
+        if from_equal:
+            pair[1].model.load_state_dict(pair[0].model.state_dict())
     return found
 
 
@@ -74,7 +79,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--steps", type=int, default=8)
-    steps = options.parse_args().steps
+    options.add_argument("--from-equal", action="store_true")
+    asked = options.parse_args()
     torch.set_num_threads(1)
     kinds: list[tuple[Norm, float]] = [
         ("batch", 0.1),
@@ -85,7 +91,10 @@ def main() -> None:
     heads = [f"{norm} norm, lr {lr}" for norm, lr in kinds]
     print("| step | " + " | ".join(heads) + " |")
     print("|---|" + "---|" * len(kinds))
-    columns = [growth(norm=norm, lr=lr, steps=steps) for norm, lr in kinds]
+    columns = [
+        growth(norm=norm, lr=lr, steps=asked.steps, from_equal=asked.from_equal)
+        for norm, lr in kinds
+    ]
     for step, row in enumerate(zip(*columns, strict=True), start=1):
         cells = [f"{_power(distance)} of {length:.2g}" for distance, length in row]
         print(f"| {step} | " + " | ".join(cells) + " |")

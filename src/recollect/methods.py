@@ -49,6 +49,7 @@ METHODS: Final[Mapping[str, Method]] = {
         "averaged gradient episodic memory, task-free", Reservoir, Uniform, AveragedProjection
     ),
     "er-cb": Method("ER with class-balanced storage", ClassBalanced, Uniform, GradientSum),
+    "er-p-cb": Method("ER-CB with PGD", ClassBalanced, Uniform, PrincipalDirection),
 }
 
 # Options of `method` that go to the learner itself.

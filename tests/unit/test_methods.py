@@ -24,6 +24,7 @@ ROWS = {
     "gss": (GSSGreedy, Uniform, GradientSum),
     "a-gem": (Reservoir, Uniform, AveragedProjection),
     "er-cb": (ClassBalanced, Uniform, GradientSum),
+    "er-p-cb": (ClassBalanced, Uniform, PrincipalDirection),
 }
 
 
@@ -147,7 +148,7 @@ def test_an_unknown_name_is_refused_with_all_names_and_the_nearest(name: str, ne
 
 
 def test_a_name_like_no_other_is_refused_without_a_guess() -> None:
-    with pytest.raises(ValueError, match=r"`name` is 'icarl'; choose one of .*er-cb\.$"):
+    with pytest.raises(ValueError, match=r"`name` is 'icarl'; choose one of .*er-p-cb\.$"):
         build("icarl")
 
 

@@ -55,7 +55,9 @@ def _model(cell: Cell, built: Benchmark, seed: int) -> nn.Module:
         widths = (100, 100) if hidden is None else hidden
         return seeded(partial(mlp, math.prod(shape), built.num_classes, hidden=widths), seed)
     if name == "reduced-resnet18":
-        return seeded(partial(reduced_resnet18, built.num_classes, image_size=shape[-1]), seed)
+        norm = cell.model.get("norm", "batch")
+        resnet = partial(reduced_resnet18, built.num_classes, image_size=shape[-1], norm=norm)
+        return seeded(resnet, seed)
     return built.model()
 
 

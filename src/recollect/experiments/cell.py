@@ -122,11 +122,17 @@ def _cell(spec: Spec, method: MethodTable, capacity: int, defaults: Defaults) ->
         learner=learner if method.has_memory else {**learner, "replay": 0},
         options=dict(method.options),
         stream=stream,
-        model=spec.model.model_dump(),
+        model=_model(spec),
         optimizer=optimizer,
         evaluation=spec.evaluation.model_dump(),
         found={path: how for path, how in found.items() if how is not None},
     )
+
+
+def _model(spec: Spec) -> Settings:
+    """Return what learns. The published norm is not written out: old records keep their hash."""
+    published = spec.model.norm in (None, "batch")
+    return spec.model.model_dump(exclude={"norm"} if published else None)
 
 
 def _refuse_small_memories(resolved: Sequence[Cell]) -> None:

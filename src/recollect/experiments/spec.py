@@ -42,10 +42,14 @@ class StreamTable(_Table):
 
 
 class ModelTable(_Table):
-    """`[model]`: what learns. `"usual"` is the benchmark's own choice."""
+    """`[model]`: what learns. `"usual"` is the benchmark's own choice.
+
+    `norm` is of the reduced ResNet18: `"batch"` as published, the default, or `"group"`.
+    """
 
     name: Literal["usual", "mlp", "reduced-resnet18"] = "usual"
     hidden: list[PositiveInt] | None = None
+    norm: Literal["batch", "group"] | None = None
 
 
 class OptimizerTable(_Table):
@@ -293,6 +297,10 @@ def _model_problems(raw: Mapping[str, Any]) -> list[Problem]:
     problems = []
     if isinstance(model, Mapping) and "hidden" in model and model.get("name") != "mlp":
         problems.append(("model.hidden", 'only an MLP has hidden widths; set name = "mlp".'))
+    if isinstance(model, Mapping) and "norm" in model and model.get("name") != "reduced-resnet18":
+        problems.append(
+            ("model.norm", 'only the ResNet normalises; set name = "reduced-resnet18".')
+        )
     if isinstance(optimizer, Mapping) and optimizer.get("name") == "adam":
         momentum = optimizer.get("momentum")
         if momentum:

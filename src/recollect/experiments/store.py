@@ -1,6 +1,7 @@
 """A folder of records: append-only, safe with many writers, opened by anything that reads Parquet.
 
     records/BENCHMARK/METHOD-HASH-sSEED.parquet    one row, there whole or not at all
+    records/BENCHMARK/METHOD-HASH.parquet          the seeds of one cell, once they were packed
     checkpoints/BENCHMARK/METHOD-HASH-sSEED/       where a run is, while it is not done
     claims/BENCHMARK/METHOD-HASH-sSEED             held by the process that runs it
 
@@ -14,6 +15,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import final
 from uuid import uuid4
@@ -59,7 +61,9 @@ class Store:
 
     def is_done(self, request: Request) -> bool:
         """Say whether the run is in the store."""
-        return self.record_path(request).exists()
+        return self.record_path(request).exists() or request.seed in _packed_seeds(
+            self._packed_path(request)
+        )
 
     def add(self, request: Request, record: Record) -> Path:
         """Write the record of a run. One that failed stands beside others of the same run.
@@ -85,6 +89,9 @@ class Store:
         for candidate in (path, *reversed(failed)):
             if candidate.exists():
                 return _read(candidate)[0]
+            if candidate == path and request.seed in _packed_seeds(self._packed_path(request)):
+                packed = _read(self._packed_path(request))
+                return next(record for record in packed if record.seed == request.seed)
         return None
 
     def records(self) -> list[Record]:
@@ -101,6 +108,38 @@ class Store:
         return sorted(
             latest.values(), key=lambda r: (r.benchmark, r.method, r.capacity, r.spec_hash, r.seed)
         )
+
+    def pack(self) -> list[Path]:
+        """Put the finished runs of each cell into one file, which is smaller and quicker to read.
+
+        Nothing is lost if it is interrupted; a run may then be there twice, which does no harm.
+
+        Returns:
+            The files of cells that had runs to pack.
+
+        Raises:
+            StoreError: The disk is full or not writable, or a file is damaged.
+        """
+        cells: dict[Path, list[Path]] = {}
+        for path in sorted((self.root / "records").glob("*/*-s*.parquet")):
+            key, dash, seed = path.stem.rpartition("-s")
+            if dash and seed.isdigit():
+                cells.setdefault(path.with_name(f"{key}.parquet"), []).append(path)
+        for packed, singles in cells.items():
+            sources = [*([packed] if packed.exists() else []), *singles]
+            by_seed = {record.seed: record for path in sources for record in _read(path)}
+            table = pa.concat_tables([to_table(by_seed[seed]) for seed in sorted(by_seed)])
+            sink = pa.BufferOutputStream()
+            pq.write_table(table, sink, compression="zstd", compression_level=19)
+            with store_explained(self.root):
+                write_whole(packed, sink.getvalue())
+                for path in singles:
+                    path.unlink()
+        return list(cells)
+
+    def _packed_path(self, request: Request) -> Path:
+        name = f"{request.cell.method}-{request.cell.spec_hash[:8]}.parquet"
+        return self.root / "records" / request.cell.benchmark / name
 
     # --- runs that are not done -------------------------------------------------------------------
 
@@ -186,6 +225,19 @@ def store_explained(root: Path) -> Iterator[None]:
         raise StoreError(
             f"the store `{root}` {advice}. The system says: {reason}. Finished runs are safe."
         ) from error
+
+
+def _packed_seeds(path: Path) -> frozenset[int]:
+    try:
+        changed = path.stat().st_mtime_ns
+    except OSError:
+        return frozenset()
+    return _seeds_in(path, changed)
+
+
+@lru_cache(maxsize=1024)
+def _seeds_in(path: Path, _changed: int) -> frozenset[int]:
+    return frozenset(record.seed for record in _read(path))
 
 
 def _order(path: Path) -> tuple[bool, str, str]:

@@ -15,6 +15,11 @@ _METHODS: Final[Mapping[str, str]] = {
     "gss": "GSS",
     "a-gem": "A-GEM",
     "er-cb": "ER-CB",
+    "er-p-cb": "ER-P-CB",
+    "er-p-converged": "ER-P, converged",
+    "er-c-equal": "ER-C, equal storage",
+    "er-pc-equal": "ER-PC, equal storage",
+    "er-pc-mir-equal": "ER-PC-MIR, equal storage",
 }
 _BENCHMARKS: Final[Mapping[str, str]] = {
     "mnist-split": "MNIST-S",
@@ -35,6 +40,11 @@ _METHOD_ORDER: Final = (
     "er-mir",
     "er-p-mir",
     "er-pc-mir",
+    "er-p-converged",
+    "er-c-equal",
+    "er-pc-equal",
+    "er-pc-mir-equal",
+    "er-p-cb",
 )
 
 

@@ -166,9 +166,11 @@ def compare(exhibit: Exhibit, records: Iterable[Record]) -> Comparison:
 
 
 def _counts(record: Record) -> bool:
-    """Whether a run may stand in the paper's table: its protocol, read on test examples."""
-    on_test = flat_spec(record).get("evaluation.on", '"test"') == '"test"'
-    return record.protocol == _PROTOCOL and on_test
+    """Whether a run may stand in the paper's table: its protocol and model, on test examples."""
+    spec = flat_spec(record)
+    on_test = spec.get("evaluation.on", '"test"') == '"test"'
+    as_published = spec.get("model.norm", '"batch"') == '"batch"'
+    return record.protocol == _PROTOCOL and on_test and as_published
 
 
 def _all_variants(exhibit: Exhibit) -> tuple[Variant, ...]:

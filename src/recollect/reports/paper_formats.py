@@ -216,7 +216,7 @@ def _reported(number: Reported | None) -> str:
 
 def _ours(summary: Summary | None) -> str:
     if summary is None:
-        return "no run"
+        return "not yet run"
     spread = "" if summary.half_width is None else f" ± {percent(summary.half_width)}"
     return f"{percent(summary.mean)}{spread} (n={summary.n})"
 

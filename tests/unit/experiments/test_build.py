@@ -1,9 +1,12 @@
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from recollect.datasets import Examples, LabelledData
+from recollect.experiments import build as building
 from recollect.experiments.build import build
 from recollect.experiments.cell import cells
 from recollect.experiments.request import Request
@@ -47,3 +50,15 @@ def test_every_method_meets_the_same_stream_and_the_same_weights(
     assert first[0].stream.fingerprint == second[0].stream.fingerprint
     weights = [next(learner.model.parameters()) for _, learner in (first, second)]
     assert torch.equal(weights[0], weights[1])
+
+
+def test_group_norm_takes_the_place_of_batch_norm(small_spec: Path) -> None:
+    images = torch.zeros(40, 3, 32, 32, dtype=torch.uint8)
+    part = Examples(images, torch.arange(40) % 10)
+    data = LabelledData("noise", part, part, tuple("0123456789"))
+    overrides = ["model.name=reduced-resnet18", "model.norm=group"]
+    (cell,) = cells(load_spec(small_spec, overrides=overrides), methods=["er"])
+    built = SimpleNamespace(num_classes=10, stream=SimpleNamespace(examples=data.train))
+    kinds = {type(module) for module in building._model(cell, built, 0).modules()}  # type: ignore[arg-type]
+    assert torch.nn.GroupNorm in kinds
+    assert torch.nn.BatchNorm2d not in kinds

@@ -5,6 +5,7 @@ import pytest
 
 from recollect.errors import ConfigError
 from recollect.experiments.cell import Cell, cells
+from recollect.experiments.configs import config_path
 from recollect.experiments.spec import load_spec
 
 
@@ -100,3 +101,13 @@ def test_unknown_methods_and_small_memories_are_refused(small_spec: Path) -> Non
         cells(spec, methods=["er-pc-mirr"])
     with pytest.raises(ConfigError, match="is 5, but er replays 10 examples"):
         cells(spec, methods=["er"], memory=[5])
+
+
+def test_the_published_norm_leaves_the_hash_of_old_records_alone() -> None:
+    plain, batch, group = (
+        cells(load_spec(config_path("cifar10-split"), overrides=overrides), methods=["er"])[0]
+        for overrides in ([], ["model.norm=batch"], ["model.norm=group"])
+    )
+    assert "norm" not in plain.model
+    assert plain.spec_hash == batch.spec_hash != group.spec_hash
+    assert group.model["norm"] == "group"

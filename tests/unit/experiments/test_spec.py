@@ -61,6 +61,7 @@ def test_the_message_counts_the_problems_and_names_the_file(tmp_path: Path) -> N
         ("methods = {}", "methods", "is empty"),
         ("compare = ['er-p']\n[methods.er]", "compare.0", "'er-p', which has no table"),
         ("[model]\nhidden = [5]\n[methods.er]", "model.hidden", "only an MLP"),
+        ('[model]\nnorm = "group"\n[methods.er]', "model.norm", "only the ResNet"),
         (
             "[optimizer]\nname = 'adam'\nmomentum = 0.9\n[methods.er]",
             "optimizer.momentum",

@@ -189,3 +189,36 @@ def test_a_full_disk_is_explained_and_leaves_the_old_records_as_they_were(
 def test_a_record_names_no_host(record: Record) -> None:
     assert os.uname().nodename not in json.dumps(record.machine)
     assert record.machine.keys() == {"cpu", "cores", "system"}
+
+
+def test_packed_runs_are_as_good_as_single_ones(
+    store: Store, record: Record, request_for: RequestFor
+) -> None:
+    for seed in (0, 1, 2):
+        store.add(request_for(seed=seed), dataclasses.replace(record, seed=seed))
+    before = store.records()
+    (packed,) = store.pack()
+    assert [path.name for path in packed.parent.iterdir()] == [packed.name]
+    assert store.records() == before
+    assert store.is_done(request_for(seed=2))
+    assert not store.is_done(request_for(seed=3))
+    assert store.record(request_for(seed=1)) == dataclasses.replace(record, seed=1)
+    assert store.pack() == []
+
+
+def test_runs_that_came_later_join_the_packed_ones(
+    store: Store, record: Record, request_for: RequestFor
+) -> None:
+    for seed in (5, 1):
+        store.add(request_for(seed=seed), dataclasses.replace(record, seed=seed))
+        (packed,) = store.pack()
+        assert store.is_done(request_for(seed=seed))
+    assert [found.seed for found in store.records()] == [1, 5]
+    assert list(packed.parent.iterdir()) == [packed]
+
+
+def test_a_failed_run_is_not_packed(store: Store, record: Record, request_for: RequestFor) -> None:
+    store.add(request_for(), failed_record(request_for(), "boom"))
+    assert store.pack() == []
+    assert not store.is_done(request_for())
+    assert [found.status for found in store.records()] == ["failed"]

@@ -160,7 +160,8 @@ def test_validation_runs_and_other_protocols_stay_out(runs: list[Record]) -> Non
     er = next(r for r in runs if r.method == "er")
     other = named(er, protocol="mir-official")
     tuning = named(er, spec='{"evaluation":{"on":"validation"}}')
-    compared = compare(exhibit_named("table1"), [other, tuning])
+    other_model = named(er, spec='{"model":{"norm":"group"}}')
+    compared = compare(exhibit_named("table1"), [other, tuning, other_model])
     assert all(cell.ours is None for cell in compared.cells)
 
 

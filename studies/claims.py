@@ -1,0 +1,188 @@
+"""What the paper states, and what the records say about it, benchmark by benchmark."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from recollect.reports.names import method_title
+from recollect.reports.numbers import points
+from recollect.reports.paper import Comparison, JudgedClaim, Variant
+from recollect.reports.paper_numbers import PAPER_SEEDS
+
+Where = tuple[str, Variant]
+
+PLACES: Final[Mapping[Where, str]] = {
+    ("mnist-split", "any"): "MNIST-S",
+    ("mnist-permuted", "any"): "MNIST-P",
+    ("cifar10-split", "joint"): "CIFAR10-S, joint pass",
+    ("cifar10-split", "separate"): "CIFAR10-S, separate passes",
+    ("mini-imagenet-split", "joint"): "MINI-S, joint pass",
+    ("mini-imagenet-split", "separate"): "MINI-S, separate passes",
+}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A sentence of the paper and the ordering claims that it consists of.
+
+    Attributes:
+        text: The sentence, in short.
+        source: Where the paper says it.
+        exhibits: Whose claims.
+        is_part: Which of them.
+    """
+
+    text: str
+    source: str
+    exhibits: tuple[str, ...]
+    is_part: Callable[[JudgedClaim], bool]
+
+
+def _pair(better: str, worse: str | None = None) -> Callable[[JudgedClaim], bool]:
+    def matches(judged: JudgedClaim) -> bool:
+        claim = judged.claim
+        return claim.better == better and worse in (None, claim.worse)
+
+    return matches
+
+
+def _contribution(judged: JudgedClaim) -> bool:
+    return {judged.claim.better, judged.claim.worse} == {"er-p", "er-c"}
+
+
+def _accuracy(part: Callable[[JudgedClaim], bool]) -> Callable[[JudgedClaim], bool]:
+    return lambda judged: judged.claim.metric == "accuracy" and part(judged)
+
+
+def _forgetting(part: Callable[[JudgedClaim], bool]) -> Callable[[JudgedClaim], bool]:
+    return lambda judged: judged.claim.metric == "forgetting" and part(judged)
+
+
+_FIGURES: Final = ("figure1", "figure2", "figure3", "figure4")
+
+STATEMENTS: Final = (
+    Statement("PGD improves the accuracy of ER", "abstract, 3.3", ("table1",), _pair("er-p", "er")),
+    Statement("PGD reduces the forgetting of ER", "3.3", ("table2",), _pair("er-p", "er")),
+    Statement("CRS improves the accuracy of ER", "abstract, 3.3", ("table1",), _pair("er-c", "er")),
+    Statement("CRS reduces the forgetting of ER", "3.3", ("table2",), _pair("er-c", "er")),
+    Statement(
+        "ER-PC has the best accuracy of the four: above ER, ER-P and ER-C",
+        "3.3",
+        ("table1",),
+        _pair("er-pc"),
+    ),
+    Statement(
+        "ER-PC forgets least of the four (but for ER-C on CIFAR10-S)",
+        "3.3",
+        ("table2",),
+        _pair("er-pc"),
+    ),
+    Statement(
+        "PGD contributes more accuracy than CRS on MNIST, CRS more than PGD on CIFAR10-S",
+        "3.3",
+        ("table1",),
+        _contribution,
+    ),
+    Statement(
+        "The comparative relations are the same in forgetting", "3.3", ("table2",), _contribution
+    ),
+    Statement(
+        "ER-PC-MIR has the best accuracy: above VAN, ER, GSS and ER-MIR",
+        "abstract, 3.4",
+        _FIGURES,
+        _accuracy(_pair("er-pc-mir")),
+    ),
+    Statement(
+        "ER-PC-MIR forgets least: below VAN, ER, GSS and ER-MIR",
+        "abstract, 3.4",
+        _FIGURES,
+        _forgetting(_pair("er-pc-mir")),
+    ),
+    Statement(
+        "ER-MIR is the best baseline in accuracy (on MINI-S: ER)",
+        "3.4",
+        _FIGURES,
+        _accuracy(lambda judged: judged.claim.better in ("er-mir", "er")),
+    ),
+    Statement(
+        "ER forgets least of the baselines on CIFAR10-S (below ER-MIR)",
+        "3.4",
+        ("figure3",),
+        _forgetting(_pair("er", "er-mir")),
+    ),
+    Statement(
+        "ER-PC-MIR is more accurate than ER-MIR with 1000, 500, 250 and 100 slots",
+        "3.4",
+        ("table3",),
+        _pair("er-pc-mir"),
+    ),
+    Statement(
+        "ER-PC-MIR forgets less than ER-MIR with 1000, 500, 250 and 100 slots",
+        "3.4",
+        ("table4",),
+        _pair("er-pc-mir"),
+    ),
+)
+
+
+def verdict(parts: Sequence[JudgedClaim]) -> str:
+    """Say what follows for a statement from the claims it consists of.
+
+    *held*: every one holds at 5 % after Holm's correction. *not held*: one of them is as certainly
+    the other way round, over at least as many seeds as the paper ran. *not yet decided*: anything
+    else, a difference of about nothing included.
+    """
+    if any(_is_refuted(part) for part in parts):
+        return "**not held**"
+    if parts and all(part.verdict == "holds" for part in parts):
+        return "**held**"
+    return "not yet decided"
+
+
+def _is_refuted(part: JudgedClaim) -> bool:
+    other_way = part.verdict == "does not hold" and part.difference.is_certain
+    return other_way and _num_seeds(part) >= PAPER_SEEDS
+
+
+def _num_seeds(part: JudgedClaim) -> int:
+    return 0 if part.difference.summary is None else part.difference.summary.n
+
+
+def claims_table(comparisons: Sequence[Comparison]) -> str:
+    """Return one row a statement and place, with the differences that decide it."""
+    by_exhibit = {comparison.exhibit.name: comparison for comparison in comparisons}
+    lines = ["| the paper says | where | verdict | on what |", "|---|---|---|---|"]
+    for statement in STATEMENTS:
+        parts = [
+            judged
+            for name in statement.exhibits
+            for judged in by_exhibit[name].claims
+            if statement.is_part(judged)
+        ]
+        text = f"{statement.text} ({statement.source})"
+        missing = []
+        for where, title in PLACES.items():
+            here = [p for p in parts if (p.claim.benchmark, p.variant) == where]
+            if any(_num_seeds(part) for part in here):
+                evidence = "; ".join(_difference(part) for part in here)
+                lines.append(f"| {text} | {title} | {verdict(here)} | {evidence} |")
+                text = ""
+            elif here:
+                missing.append(title)
+        if missing:
+            lines.append(f"| {text} | {'; '.join(missing)} | not yet decided | not yet run |")
+    return "\n".join(lines)
+
+
+def _difference(part: JudgedClaim) -> str:
+    claim, summary = part.claim, part.difference.summary
+    pair = f"{method_title(claim.better)} minus {method_title(claim.worse)}"
+    if claim.is_about_size:
+        pair = f"{claim.capacity} slots"
+    if summary is None:
+        return f"{pair}: not yet run"
+    mark = {"holds": "✓", "does not hold": "✗"}.get(part.verdict, "~")
+    if summary.low is None or summary.high is None:
+        return f"{pair} {points(summary.mean)} (one seed) {mark}"
+    interval = f"[{points(summary.low)}, {points(summary.high)}]"
+    return f"{pair} {points(summary.mean)} {interval}, n={summary.n} {mark}"

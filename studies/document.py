@@ -1,0 +1,146 @@
+"""Write what the records say into README.md and docs; a test runs it with --check.
+
+    python -m studies.document [--check]
+
+Text between `<!-- begin: NAME -->` and `<!-- end: NAME -->` is made here, from the records in
+`results/`; the words around it are written by hand.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from recollect.experiments.record import Record
+from recollect.reports.names import benchmark_title
+from recollect.reports.paper import Comparison, compare
+from recollect.reports.paper_formats import as_markdown
+from recollect.reports.paper_numbers import CAPACITY, EXHIBITS
+from recollect.reports.reading import read_store
+from studies.claims import claims_table
+from studies.crs import crs_table, draw_crs
+from studies.kept import read_kept
+from studies.readings import read_readings, readings_table
+from studies.tables import BEYOND, View, beyond_table, core_minutes, rates_table, results_table
+
+ROOT: Final = Path(__file__).parents[1]
+PAGES: Final = ("README.md", "docs/reproduction.md", "docs/paper-notes.md")
+_BLOCK: Final = re.compile(r"<!-- begin: ([a-z0-9-]+) -->\n(.*?)<!-- end: \1 -->", re.DOTALL)
+
+
+@cache
+def records() -> list[Record]:
+    """Read the records of the tables."""
+    return read_store(ROOT / "results")
+
+
+@cache
+def lineage_records() -> list[Record]:
+    """Read the records of runs with one learning rate for all methods."""
+    return read_store(ROOT / "results" / "lineage")
+
+
+@cache
+def comparisons() -> list[Comparison]:
+    """Put them beside everything the paper shows."""
+    return [compare(exhibit, records()) for exhibit in EXHIBITS.values()]
+
+
+def paper() -> str:
+    """What `recollect paper all --store results --no-run --format markdown` prints."""
+    return "\n".join(as_markdown(comparison) for comparison in comparisons()).rstrip("\n")
+
+
+def times() -> str:
+    """How long it all took."""
+    lines = ["| | runs | failed | core-minutes |", "|---|---|---|---|"]
+    for benchmark in CAPACITY:
+        own = [record for record in records() if record.benchmark == benchmark]
+        title = benchmark_title(benchmark)
+        lines.append(_time(f"{title}: tables", own))
+        path = ROOT / "results" / "tuning" / f"{benchmark}.parquet"
+        untuned = [record for record in lineage_records() if record.benchmark == benchmark]
+        if untuned:
+            lines.append(_time(f"{title}: the lineage's learning rate", untuned))
+        lines.append(_time(f"{title}: choice of settings", list(read_kept(path).values())))
+    lines.append(_time("MNIST-S: readings of the paper", read_readings()))
+    return "\n".join(lines)
+
+
+def _time(label: str, own: Sequence[Record]) -> str:
+    failed = sum(record.status != "done" for record in own)
+    return f"| {label} | {len(own)} | {failed} | {core_minutes(own):.0f} |"
+
+
+def _beyond(benchmark: str, methods: Sequence[str], passes: str | None = None) -> str:
+    return beyond_table(View(benchmark, passes), records(), methods)
+
+
+_PERMUTED: Final = ("er-p-mir", "er-pc-equal")
+_CIFAR: Final = "cifar10-split"
+
+BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
+    "claims": lambda: claims_table(comparisons()),
+    "mnist-split": lambda: results_table(View("mnist-split"), records()),
+    "mnist-permuted": lambda: results_table(View("mnist-permuted"), records()),
+    "lineage-mnist-split": lambda: results_table(View("mnist-split"), lineage_records()),
+    "lineage-mnist-permuted": lambda: results_table(View("mnist-permuted"), lineage_records()),
+    "rates": lambda: rates_table(records(), lineage_records()),
+    "cifar10-joint": lambda: results_table(View(_CIFAR, "joint"), records()),
+    "cifar10-separate": lambda: results_table(View(_CIFAR, "separate"), records()),
+    "cifar10-group-norm": lambda: results_table(
+        View(_CIFAR, "joint", norm="group"), records(), ("er", "er-p")
+    ),
+    "mini-imagenet": lambda: results_table(View("mini-imagenet-split", "joint"), records()),
+    "beyond-mnist-split": lambda: _beyond("mnist-split", list(BEYOND)),
+    "beyond-mnist-permuted": lambda: _beyond("mnist-permuted", _PERMUTED),
+    "paper": paper,
+    "times": times,
+    "crs": lambda: crs_table(read_readings()),
+    "readings": lambda: readings_table(read_readings()),
+}
+
+
+def written(text: str, *, source: str) -> str:
+    """Return a page with every block made anew.
+
+    Raises:
+        SystemExit: It has a block that nobody makes.
+    """
+
+    def fill(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in BLOCKS:
+            sys.exit(f"{source} has a block {name!r}; known are {', '.join(BLOCKS)}.")
+        return f"<!-- begin: {name} -->\n{BLOCKS[name]()}\n<!-- end: {name} -->"
+
+    return _BLOCK.sub(fill, text)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--check", action="store_true", help="fail instead of writing")
+    check = options.parse_args().check
+    stale = []
+    for name in PAGES:
+        path = ROOT / name
+        text = path.read_text(encoding="utf-8")
+        wanted = written(text, source=name)
+        if wanted != text:
+            stale.append(name)
+            if not check:
+                path.write_text(wanted, encoding="utf-8")
+    if check and stale:
+        sys.exit(f"{', '.join(stale)} differ from results/; run python -m studies.document")
+    if not check:
+        draw_crs(read_readings(), ROOT / "docs" / "images" / "crs-memory.png")
+        print(f"wrote {', '.join(stale) or 'nothing: all is as the records say'}")
+
+
+if __name__ == "__main__":
+    main()

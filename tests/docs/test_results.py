@@ -1,0 +1,99 @@
+"""What the documents say is what the committed records say, and the records can be made again."""
+
+import json
+import random
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from studies import document
+from studies.again import counts, drawn, is_same_kind_of_machine, made_again
+from studies.choose import chosen, standings
+from studies.kept import read_kept
+from studies.page import page
+from studies.settings import same_settings
+from studies.space import FIRST_SEED, Study, load_study
+from typer.testing import CliRunner
+
+from recollect.cli import app
+from recollect.experiments.cell import cells
+from recollect.experiments.configs import config_root
+from recollect.experiments.record import Record
+from recollect.experiments.spec import load_spec
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results"
+STUDIES = sorted((RESULTS / "tuning").glob("*.parquet"))
+
+
+@pytest.mark.parametrize("name", document.PAGES)
+def test_a_page_says_what_the_records_say(name: str) -> None:
+    text = (ROOT / name).read_text()
+    assert text.count("<!-- begin: ") >= 1
+    assert document.written(text, source=name) == text, "run python -m studies.document"
+
+
+def test_the_document_has_the_tables_that_the_command_prints() -> None:
+    words = ["paper", "all", "--store", str(RESULTS), "--no-run", "--format", "markdown"]
+    printed = CliRunner().invoke(app, words)
+    assert printed.exit_code == 0, printed.output
+    assert printed.output.strip() in (ROOT / "docs" / "reproduction.md").read_text()
+
+
+def test_links_of_the_document_lead_somewhere() -> None:
+    page_path = ROOT / "docs" / "reproduction.md"
+    linked = re.findall(r"\]\(([^)#]+)\)", page_path.read_text())
+    assert linked
+    assert [path for path in linked if not (page_path.parent / path).exists()] == []
+
+
+@cache
+def study_of(path: Path) -> Study:
+    return load_study(ROOT / "studies" / f"{path.stem}.toml")
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_a_spec_has_the_settings_that_its_study_chose(path: Path) -> None:
+    study, kept = study_of(path), read_kept(path)
+    spec = load_spec(config_root() / study.config)
+    for method in study.trials:
+        best = chosen(standings(study, method, kept))
+        (cell,) = cells(spec, methods=[method])
+        if best is None:  # the study goes on, and no value may claim to be its choice
+            assert "studies.tune" not in cell.found.get(f"methods.{method}", "")
+            continue
+        assert same_settings(cell, best.trial.cell), method
+        assert f"trial {best.trial.number}" in cell.found[f"methods.{method}"]
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_a_study_has_its_page(path: Path) -> None:
+    study, kept = study_of(path), read_kept(path)
+    found = {method: standings(study, method, kept) for method in study.trials}
+    assert path.with_suffix(".md").read_text() == page(study, found, kept)
+    assert path.with_suffix(".png").exists()
+
+
+def test_tables_are_of_test_data_and_studies_of_other_seeds_and_validation_data() -> None:
+    tables = document.records()
+    assert {evaluated_on(record) for record in tables} == {"test"}
+    assert max(record.seed for record in tables) < FIRST_SEED
+    for path in (*STUDIES, RESULTS / "readings" / "mnist-split.parquet"):
+        studied = read_kept(path).values()
+        assert {evaluated_on(record) for record in studied} == {"validation"}
+        assert min(record.seed for record in studied) >= FIRST_SEED
+
+
+def evaluated_on(record: Record) -> str:
+    on: str = json.loads(record.spec)["evaluation"]["on"]
+    return on
+
+
+def test_records_of_mnist_split_are_made_again_bit_for_bit() -> None:
+    # `python -m studies.again mnist-split` draws others each time.
+    records = [r for r in document.records() if r.benchmark == "mnist-split"]
+    for record in drawn(records, 2, random.Random("two records")):
+        if not is_same_kind_of_machine(record):
+            pytest.skip("rounding differs between processors and versions of torch")
+        assert counts(made_again(record)) == counts(record)

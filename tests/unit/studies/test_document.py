@@ -1,0 +1,153 @@
+"""Tables of the document: from records alone, and saying so where there are none."""
+
+import dataclasses
+
+import pytest
+from studies import document
+from studies.claims import PLACES, STATEMENTS, claims_table, verdict
+from studies.crs import age_at_eviction, crs_table, imbalance, share_of_the_first
+from studies.readings import READINGS, reading_cells, readings_table
+from studies.tables import BEYOND, View, beyond_table, rates_table, results_table
+from tests.unit.reports.runs import read_runs
+
+from recollect.experiments.record import MemoryPoint, Record
+from recollect.reports.paper import JudgedClaim, Verdict, compare
+from recollect.reports.paper_numbers import EXHIBITS, Claim
+from recollect.reports.statistics import PairedDifference, Summary
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[Record]:
+    """Real runs of ER, ER-P and others on the embedded MNIST, as test runs of the paper's size."""
+    return [dataclasses.replace(r, spec=SPEC) for r in read_runs()]
+
+
+SPEC = '{"evaluation":{"on":"test"},"optimizer":{"lr":0.05}}'
+
+
+def judged(said: Verdict, num_seeds: int = 10, p_value: float = 0.01) -> JudgedClaim:
+    claim = Claim("accuracy", "mnist-split", 500, "er-p", "er")
+    summary = None if said == "no data" else Summary(num_seeds, 0.1, 0.1, 0.0, 0.2)
+    return JudgedClaim(claim, "any", PairedDifference(summary, p_value, "paired t"), said)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (["holds", "holds"], "**held**"),
+        (["holds", "does not hold"], "**not held**"),
+        (["no data", "does not hold"], "**not held**"),
+        (["holds", "holds, too few seeds to tell"], "not yet decided"),
+        (["holds", "no data"], "not yet decided"),
+        ([], "not yet decided"),
+    ],
+)
+def test_a_statement_is_judged_by_all_its_parts(said: list[Verdict], expected: str) -> None:
+    assert verdict([judged(one) for one in said]) == expected
+
+
+def test_fewer_seeds_than_the_paper_had_refute_nothing() -> None:
+    assert verdict([judged("does not hold", 9)]) == "not yet decided"
+
+
+def test_noise_that_points_the_other_way_refutes_nothing() -> None:
+    assert verdict([judged("does not hold", 30, p_value=0.6)]) == "not yet decided"
+
+
+def test_every_claim_of_every_exhibit_belongs_to_a_statement() -> None:
+    for exhibit in EXHIBITS.values():
+        for part in compare(exhibit, []).claims:
+            mine = [s for s in STATEMENTS if exhibit.name in s.exhibits and s.is_part(part)]
+            assert len(mine) == 1, (exhibit.name, part.claim)
+            assert (part.claim.benchmark, part.variant) in PLACES
+
+
+def test_claims_without_runs_are_not_decided() -> None:
+    table = claims_table([compare(exhibit, []) for exhibit in EXHIBITS.values()])
+    assert "**" not in table
+    assert "not yet run" in table
+
+
+def test_a_table_says_what_was_not_run(runs: list[Record]) -> None:
+    view = View("mnist-split", capacity=runs[0].capacity)
+    table = results_table(view, runs, ("er", "er-p", "no-such"))
+    er, er_p, missing = table.splitlines()[2:]
+    assert er.startswith("| ER | ")
+    assert "not yet run" not in er + er_p
+    assert "79.8 ± 3.2" in er
+    assert missing.split("|")[3].strip() == "not yet run"
+
+
+def test_validation_runs_and_other_models_are_in_no_table(runs: list[Record]) -> None:
+    spoilt = [
+        dataclasses.replace(runs[0], spec='{"evaluation":{"on":"validation"}}'),
+        dataclasses.replace(runs[0], spec='{"evaluation":{"on":"test"},"model":{"norm":"group"}}'),
+        dataclasses.replace(runs[0], spec=SPEC, protocol="mir-official"),
+    ]
+    assert View(runs[0].benchmark, capacity=runs[0].capacity).cells(spoilt) == {}
+
+
+def test_separate_passes_include_grouped_ones(runs: list[Record]) -> None:
+    er = next(r for r in runs if r.method == "er")
+    view = View(er.benchmark, "separate", capacity=er.capacity)
+    assert view.cells([er]) == {}
+    assert "er" in view.cells([dataclasses.replace(er, passes="grouped")])
+
+
+def test_ours_stand_beside_what_they_change() -> None:
+    table = beyond_table(View("mnist-split"), [], list(BEYOND))
+    assert table.count("not yet run") == len(BEYOND)
+
+
+def test_learning_rates_are_compared_on_common_seeds(runs: list[Record]) -> None:
+    grown = [dataclasses.replace(r, capacity=500 if r.capacity else 0) for r in runs]
+    table = rates_table(grown, grown)
+    assert "| MNIST-S | ER |" in table
+    assert "0.0 [0.0, 0.0]" in table
+
+
+def point(counts: tuple[int, ...], evicted: int, age: float | None) -> MemoryPoint:
+    return MemoryPoint(
+        seen=10,
+        classes=tuple(range(len(counts))),
+        counts=counts,
+        age_quantiles=(0.0, 1.0, 2.0, 3.0, 4.0),
+        replay_quantiles=(),
+        evicted_classes=(0,) if evicted else (),
+        evicted_counts=(evicted,) if evicted else (),
+        evicted_mean_age=age,
+    )
+
+
+def test_numbers_of_a_memory_by_hand(runs: list[Record]) -> None:
+    memory = (point((5, 5), 0, None), point((4,) * 5, 1, 10.0), point((6, 6, 4, 4), 3, 2.0))
+    record = dataclasses.replace(runs[0], memory=memory)
+    assert age_at_eviction(record) == (10.0 + 3 * 2.0) / 4
+    assert share_of_the_first(record) == 12 / 20
+    assert imbalance(record) == pytest.approx(0.6)  # 30+30+20+20 % in 4 of 10 classes
+
+
+def test_readings_look_at_validation_data_and_are_told_apart() -> None:
+    found = reading_cells()
+    assert len({cell.spec_hash for cell in found}) == len(READINGS)
+    assert {cell.evaluation["on"] for cell in found} == {"validation"}
+
+
+def test_readings_without_records_say_so() -> None:
+    assert readings_table([]).count("not yet run") == len(READINGS)
+    assert crs_table([]) == "not yet run"
+
+
+def test_a_reading_that_diverges_says_how_often(runs: list[Record]) -> None:
+    failed = dataclasses.replace(runs[0], method="p-no-floor", status="failed", error="diverged")
+    assert "| 1 | 1 diverge |" in readings_table([failed])
+
+
+def test_a_page_keeps_its_words_and_gets_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document, "BLOCKS", {"one": lambda: "| table |"})
+    text = "before\n<!-- begin: one -->\nold\n<!-- end: one -->\nafter\n"
+    made = document.written(text, source="page")
+    assert made == "before\n<!-- begin: one -->\n| table |\n<!-- end: one -->\nafter\n"
+    assert document.written(made, source="page") == made
+    with pytest.raises(SystemExit, match="has a block 'two'"):
+        document.written("<!-- begin: two -->\n<!-- end: two -->", source="page")

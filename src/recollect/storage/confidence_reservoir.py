@@ -35,8 +35,8 @@ class ConfidenceReservoir(Storage):
     probability S_j / sum S (s2).
 
     Args:
-        pick: `"highest"` is s1, `"proportional"` is s2. On MNIST-S s1 loses points against a reservoir
-            in all but one reading, s2 none (docs/paper-notes.md): hence the default.
+        pick: `"highest"` is s1, `"proportional"` is s2. On MNIST-S s1 loses points against
+            a reservoir in all but one reading, s2 none (docs/paper-notes.md): hence the default.
         margin_weight: c.
         margins: When MI is measured (paper note P5): at `"insertion"`, at every `"replay"`, at
             `"both"`, or for `"all"` slots around each step that replaces something.

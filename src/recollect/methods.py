@@ -53,7 +53,7 @@ METHODS: Final[Mapping[str, Method]] = {
 }
 
 # Options of `method` that go to the learner itself.
-_LEARNER_OPTIONS: Final = ("loss", "transform", "iterations", "passes")
+_LEARNER_OPTIONS: Final = ("loss", "transform", "iterations", "passes", "weighs")
 
 
 def method(
@@ -76,8 +76,8 @@ def method(
         replay: Examples replayed with each batch.
         seed: As for `Learner`.
         **options: Any parameter of the method's storage, retrieval or rule (`step_size`, `pick`,
-            `candidates` ...), of `Learner` (`loss`, `transform`, `iterations`, `passes`), and
-            `memory_device`.
+            `candidates` ...), of `Learner` (`loss`, `transform`, `iterations`, `passes`,
+            `weighs`), and `memory_device`.
 
     Example:
         >>> from recollect.models import mlp

@@ -36,6 +36,7 @@ def build(cell: Cell, seed: int) -> tuple[Benchmark, Learner]:
         transform=built.transform,
         iterations=cell.learner["iterations"],
         passes=cell.learner["passes"],
+        weighs=cell.learner.get("weighs", "losses"),
         **sizes,
         **cell.options,
     )

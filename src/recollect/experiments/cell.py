@@ -105,8 +105,11 @@ def _cell(spec: Spec, method: MethodTable, capacity: int, defaults: Defaults) ->
         "replay": spec.learner.replay or defaults.replay,
         "iterations": spec.learner.iterations or defaults.iterations,
         "passes": spec.learner.passes,
+        "weighs": spec.learner.weighs,
     }
     learner |= {key: value for key, value in method.learner.items() if key != "lr"}
+    if learner["weighs"] == "losses":  # the default is not written out: old records keep their hash
+        del learner["weighs"]
     optimizer = spec.optimizer.model_dump(exclude={"found"})
     optimizer["lr"] = method.learner.get("lr") or spec.optimizer.lr or defaults.learning_rate
     stream = spec.stream.model_dump()

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from recollect.benchmarks import Defaults
 from recollect.experiments.nearest import nearest
+from recollect.learner.network import Weighs
 from recollect.learner.passes import Passes, check_passes
 from recollect.methods import METHODS, Method
 from recollect.rules import Rule
@@ -27,9 +28,10 @@ _OWN: Final[Mapping[str, Any]] = {
     "replay": int,
     "iterations": int,
     "passes": Passes,
+    "weighs": Weighs,
 }
 
-_OF_THE_LEARNER: Final[tuple[str, ...]] = ("lr", "replay", "iterations", "passes")
+_OF_THE_LEARNER: Final[tuple[str, ...]] = ("lr", "replay", "iterations", "passes", "weighs")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from recollect.benchmarks import RECIPES
 from recollect.errors import ConfigError
 from recollect.experiments.method_tables import MethodTable, read_method
 from recollect.experiments.nearest import nearest
+from recollect.learner.network import Weighs
 from recollect.learner.passes import Passes
 
 Problem = tuple[str, str]
@@ -68,6 +69,7 @@ class LearnerTable(_Table):
     replay: PositiveInt | None = None
     iterations: PositiveInt | None = None
     passes: Passes = "joint"
+    weighs: Weighs = "losses"
 
 
 class EvaluationTable(_Table):

@@ -17,13 +17,25 @@ _LARGE = (nn.Conv1d, nn.Conv2d, nn.Conv3d, _BatchNorm, nn.GroupNorm)
 
 
 def run_backward(
-    objective: Tensor, calls: list[Call], arrived: Arrived, *, keep_graph: bool = False
+    objective: Tensor,
+    calls: list[Call],
+    arrived: Arrived,
+    *,
+    keep_graph: bool = False,
+    at_the_end: bool = False,
 ) -> None:
     """Run the backward pass and call `arrived` for every call that has a cotangent.
 
     Empties `calls`, so that what a layer was given lives no longer than it is needed.
+
+    Args:
+        objective: What is differentiated.
+        calls: Calls of layers; cotangents are those of their outputs.
+        arrived: Told a call and its cotangents.
+        keep_graph: Another pass will follow.
+        at_the_end: Hand all cotangents over behind the pass instead of on its way.
     """
-    on_the_way = set() if keep_graph else _passed_through(calls)
+    on_the_way = set() if at_the_end else _passed_through(calls)
     waiting: list[Call] = []
     handles: list[RemovableHandle] = []
     for index, call in enumerate(calls):

@@ -27,6 +27,7 @@ from recollect.gradients.normalization import mixes_examples
 from recollect.gradients.paths import ancestor_called, is_inside, name_inside, owned_parameters
 from recollect.gradients.room import Room
 from recollect.gradients.share import Share, add_up
+from recollect.gradients.weighed_losses import WeighedLosses
 
 _LIMIT_BYTES = 64 * 2**20
 
@@ -93,17 +94,19 @@ class GradientEngine:
         coefficients: Float[Tensor, " examples"],
         groups: Groups,
         scales: Float[Tensor, " groups"],
+        *,
+        keep_graph: bool = False,
     ) -> Measurement:
         """Run the backward pass of `coefficients . losses` and collect every layer's share."""
         objective = losses @ coefficients
         if self._units is None:
-            return self._plan(calls, losses, objective, groups, scales)
+            return self._plan(calls, losses, objective, groups, scales, keep_graph=keep_graph)
         used = [call for call in calls if call.path in self._units or self._is_late(call)]
         calls.clear()
         for call in used:
             self._set_layout(call, groups.num_examples)
         each_unit_once = len(used) == len(self._units)
-        shares = self._shares(self._units, used, objective, groups)
+        shares = self._shares(self._units, used, objective, groups, keep_graph=keep_graph)
         if not (self._each_parameter_once and each_unit_once):
             shares = _one_share_a_parameter(shares)
         return Measurement(shares, groups, scales)
@@ -115,7 +118,8 @@ class GradientEngine:
         objective: Tensor,
         groups: Groups,
         *,
-        keep_graph: bool = False,
+        keep_graph: bool,
+        at_the_end: bool = False,
     ) -> list[Share]:
         shares: list[Share] = []
 
@@ -123,7 +127,7 @@ class GradientEngine:
             for unit in units[call.path]:
                 shares.append(self._share(unit, call, cotangents, groups))  # noqa: PERF401
 
-        run_backward(objective, calls, arrived, keep_graph=keep_graph)
+        run_backward(objective, calls, arrived, keep_graph=keep_graph, at_the_end=at_the_end)
         return shares
 
     def _share(
@@ -193,6 +197,8 @@ class GradientEngine:
         objective: Tensor,
         groups: Groups,
         scales: Tensor,
+        *,
+        keep_graph: bool,
     ) -> Measurement:
         expected = dict(
             zip(
@@ -215,7 +221,9 @@ class GradientEngine:
             units = self._units_at(places)
             used = [call for call in calls if call.path in units]
             self._find_layouts(used, losses)
-            shares = self._shares(units, list(used), objective, groups, keep_graph=True)
+            shares = self._shares(
+                units, list(used), objective, groups, keep_graph=True, at_the_end=True
+            )
             measured = Measurement(_one_share_a_parameter(shares), groups, scales)
             total = measured.combine(1 / scales)
             wrong = [
@@ -239,7 +247,7 @@ class GradientEngine:
         # the same to the bit.
         del measured, total
         calls.clear()
-        shares = self._shares(units, used, objective, groups)
+        shares = self._shares(units, used, objective, groups, keep_graph=keep_graph)
         return Measurement(_one_share_a_parameter(shares), groups, scales)
 
     def _starting_places(self, called: set[str], wanted: set[str]) -> dict[str, list[str]]:
@@ -333,6 +341,8 @@ class Tape:
         coefficients: Float[Tensor, " examples"],
         groups: Groups,
         scales: Float[Tensor, " groups"],
+        *,
+        weigh_losses: bool = False,
     ) -> Measurement:
         """Measure the gradients of `groups` from the losses this pass led to.
 
@@ -341,9 +351,14 @@ class Tape:
             coefficients: The objective whose backward pass is run is `coefficients . losses`.
             groups: Which examples belong together; a group's share is the sum over its examples.
             scales: Factor that turns a group's share into the gradient that is meant.
+            weigh_losses: Let the measurement's weights multiply losses instead of shares.
         """
         calls, self._calls = self._calls, []
-        return self._engine.measure(calls, losses, coefficients, groups, scales)
+        engine = self._engine
+        if not weigh_losses:
+            return engine.measure(calls, losses, coefficients, groups, scales)
+        measured = engine.measure(calls, losses, coefficients, groups, scales, keep_graph=True)
+        return WeighedLosses(measured, losses, coefficients, engine.parameters)
 
 
 def _one_share_a_parameter(shares: Sequence[Share]) -> list[Share]:

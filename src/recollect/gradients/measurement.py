@@ -24,7 +24,7 @@ class Measurement:
     ) -> None:
         self.groups = groups
         self.scales = scales
-        self._shares = {tuple(sorted(share.parameters)): share for share in shares}
+        self.shares = {tuple(sorted(share.parameters)): share for share in shares}
 
     @staticmethod
     def of_rows(rows: Mapping[str, Float[Tensor, "groups ..."]], groups: Groups) -> "Measurement":
@@ -39,7 +39,7 @@ class Measurement:
         """Inner products of all pairs of gradients."""
         by_example = self.scales.new_zeros(self.groups.num_examples, self.groups.num_examples)
         by_group = self.scales.new_zeros(len(self), len(self))
-        for share in self._shares.values():
+        for share in self.shares.values():
             share.add_gram(by_example, by_group)
         members = self.groups.membership(by_example)
         by_group.addmm_(members @ by_example, members.T)
@@ -50,22 +50,25 @@ class Measurement:
         scaled = weights * self.scales
         return {
             name: gradient
-            for share in self._shares.values()
+            for share in self.shares.values()
             for name, gradient in share.combine(scaled).items()
         }
 
     def join(self, other: "Measurement") -> "Measurement":
         """Put the gradients of `other` (a later pass of the same model) behind these."""
         shares = []
-        for names in {**self._shares, **other._shares}:
-            mine, theirs = self._shares.get(names), other._shares.get(names)
+        for names in {**self.shares, **other.shares}:
+            mine, theirs = self.shares.get(names), other.shares.get(names)
             if mine is None:
                 assert theirs is not None
                 mine = _absent(theirs, self.groups)
             shares.append(mine.join(theirs if theirs is not None else _absent(mine, other.groups)))
-        return Measurement(
-            shares, self.groups + other.groups, torch.cat((self.scales, other.scales))
-        )
+        scales = torch.cat((self.scales, other.scales))
+        return other.behind(self, Measurement(shares, self.groups + other.groups, scales))
+
+    def behind(self, first: "Measurement", joined: "Measurement") -> "Measurement":  # noqa: ARG002
+        """Return what `joined` becomes, in which these gradients stand behind those of `first`."""
+        return joined
 
 
 def _absent(like: Share, groups: Groups) -> ExplicitShare:

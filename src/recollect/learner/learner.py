@@ -21,8 +21,15 @@ from recollect.learner.checks import (
 )
 from recollect.learner.descent import descend, is_plain_sgd
 from recollect.learner.margin_watch import MarginWatch
-from recollect.learner.network import Loss, Network, Transform
-from recollect.learner.passes import Found, IncomingPass, Passes, check_passes, find_gradients
+from recollect.learner.network import Loss, Network, Transform, Weighs
+from recollect.learner.passes import (
+    Found,
+    IncomingPass,
+    Passes,
+    check_passes,
+    check_weighs,
+    find_gradients,
+)
 from recollect.learner.placing import NOTHING_WRITTEN, Written, written_slots
 from recollect.learner.randomness import DrawingFrom, derived_generator
 from recollect.learner.report import StepReport, Update
@@ -64,6 +71,10 @@ class Learner:
             `"joint"`, incoming and replayed in one pass; `"separate"`, one after the other, as the
             paper's lineage does; `"grouped"`, one pass for the incoming batch and one for each of
             the rule's `groups`.
+        weighs: What a rule's weights multiply where BatchNorm mixes examples (note P8):
+            `"losses"`, the update is then a gradient, for one more backward pass; or
+            `"contributions"`, each example's share of the batch's gradient, which is faster and
+            learns badly. Elsewhere both are the same, and nothing is paid.
         seed: All of the learner's randomness follows from it.
 
     Example:
@@ -88,6 +99,7 @@ class Learner:
         transform: Transform | None = None,
         iterations: int = 1,
         passes: Passes = "joint",
+        weighs: Weighs = "losses",
         seed: int = 0,
     ) -> None:
         if memory is None and (storage is not None or retrieval is not None):
@@ -106,6 +118,7 @@ class Learner:
         if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
             raise ValueError(f"`iterations` is {iterations!r}; pass a whole number from 1.")
         check_passes(passes, rule)
+        check_weighs(weighs)
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise TypeError(f"`seed` is {seed!r}; pass a whole number.")
         if isinstance(optimizer, torch.optim.LBFGS):
@@ -118,6 +131,7 @@ class Learner:
         self.rule: Final = rule
         self.iterations: Final = iterations
         self.passes: Final = passes
+        self.weighs: Final = weighs
         self.step = 0
         self.seen = 0
         # Storage, retrieval and the model (dropout) draw from generators of their own: learners
@@ -126,7 +140,9 @@ class Learner:
             purpose: derived_generator(seed, purpose)
             for purpose in ("storage", "retrieval", "model")
         }
-        self._network: Final = Network(model, optimizer, loss=loss, transform=transform)
+        self._network: Final = Network(
+            model, optimizer, loss=loss, transform=transform, weighs=weighs
+        )
         self._snapshot: Final = Snapshot(model, optimizer)
         # Parts of the library draw from the generators they are given; others may do as they like.
         others = [

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import torch
 from jaxtyping import Float
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from recollect import nested
-from recollect.gradients import GradientEngine, Groups, Measurement
+from recollect.gradients import GradientEngine, Groups, Measurement, mixes_examples
 from recollect.gradients.chain import (
     Chain,
     ChainPass,
@@ -39,6 +39,7 @@ _MODE_FREE: Final = frozenset(
 Loss = Callable[[Any, Tensor], Tensor]
 Transform = Callable[[object], object]
 Gradients = dict[str, Tensor]
+Weighs = Literal["losses", "contributions"]
 Numbers = Callable[[torch.dtype, torch.device], Tensor]  # made to suit the losses
 
 
@@ -65,8 +66,10 @@ class Network:
         *,
         loss: Loss | None,
         transform: Transform | None,
+        weighs: Weighs = "losses",
     ) -> None:
         self.model = model
+        self._weighs = weighs
         self.classifies = loss is None
         held = {id(p) for group in optimizer.param_groups for p in group["params"]}
         self._held = {name: p for name, p in model.named_parameters() if id(p) in held}
@@ -132,18 +135,28 @@ class Network:
         """Measure the mean gradient of the first `incoming` examples, and each later one's.
 
         One backward pass of mean(incoming losses) + mean(replayed losses), whose shares are then
-        scaled: where BatchNorm mixes examples, they are contributions to exactly ER's gradient.
+        scaled: where BatchNorm mixes examples, they are contributions to exactly ER's gradient, and
+        a rule's weights go on the losses unless the learner was told otherwise (note P8).
         """
         replayed = len(batch) - incoming
         parts = tuple(size for size in (incoming, replayed) if size)
         groups = Groups(((incoming,) if incoming else ()) + (1,) * replayed)
         coefficients = partial(_mean_weights, parts)
-        return self.measure_groups(
-            batch, groups, coefficients, partial(_row_scales, incoming, replayed)
+        one_weight_for_all = len(groups) == 1
+        weigh_losses = (
+            self._weighs == "losses" and not one_weight_for_all and mixes_examples(self.model)
         )
+        scales = partial(_row_scales, incoming, replayed)
+        return self.measure_groups(batch, groups, coefficients, scales, weigh_losses=weigh_losses)
 
     def measure_groups(
-        self, batch: Batch, groups: Groups, coefficients: Numbers, scales: Numbers
+        self,
+        batch: Batch,
+        groups: Groups,
+        coefficients: Numbers,
+        scales: Numbers,
+        *,
+        weigh_losses: bool = False,
     ) -> Pass:
         """Measure the gradients of groups of examples, from one pass of `coefficients . losses`.
 
@@ -152,6 +165,7 @@ class Network:
             groups: Which of them belong together.
             coefficients: One an example.
             scales: One a group; the factor that turns its share into the gradient that is meant.
+            weigh_losses: Whether a rule's weights go on losses instead of shares.
         """
         prepared = self._prepared(batch.inputs)
         if self._chain is not None and self._chain.takes(prepared):
@@ -162,7 +176,9 @@ class Network:
         with self.engine.record() as tape:
             outputs, losses = self._losses(prepared, batch)
         kind = losses.dtype, losses.device
-        measured = tape.measure(losses, coefficients(*kind), groups, scales(*kind))
+        measured = tape.measure(
+            losses, coefficients(*kind), groups, scales(*kind), weigh_losses=weigh_losses
+        )
         return Pass(losses.detach(), detached(outputs), measured)
 
     def _pass_chain(

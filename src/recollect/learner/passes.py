@@ -11,7 +11,7 @@ from torch import Tensor
 from recollect import nested
 from recollect.gradients import Groups, Measurement, mixes_examples
 from recollect.learner.batch import Batch
-from recollect.learner.network import Gradients, Network, Pass, leaving_no_trace
+from recollect.learner.network import Gradients, Network, Pass, Weighs, leaving_no_trace
 from recollect.rules import PrincipalDirection, Rule
 
 Passes = Literal["joint", "separate", "grouped"]
@@ -146,6 +146,13 @@ def _stacked(gradients: list[Gradients]) -> Measurement:
         },
         Groups((1,) * len(gradients)),
     )
+
+
+def check_weighs(weighs: str) -> None:
+    """Refuse weights on something that does not exist."""
+    if weighs not in get_args(Weighs):
+        choices = " or ".join(map(repr, get_args(Weighs)))
+        raise ValueError(f"`weighs` is {weighs!r}; choose {choices}.")
 
 
 def check_passes(passes: str, rule: Rule) -> None:

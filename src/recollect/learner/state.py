@@ -102,6 +102,7 @@ def _parts(learner: "Learner") -> dict[str, object]:
         "rule": describe(learner.rule),
         "iterations": learner.iterations,
         "passes": learner.passes,
+        "weighs": learner.weighs,
         "generators": {n: str(g.device.type) for n, g in learner.generators.items()},
     }
 

@@ -1,0 +1,67 @@
+"""Weights on losses instead of on shares, for networks whose layers mix examples."""
+
+from collections.abc import Mapping
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from typing_extensions import override
+
+from recollect.gradients.measurement import Measurement
+
+
+class WeighedLosses(Measurement):
+    """Inner products from shares, and the gradient of losses with the weights on them.
+
+    Under BatchNorm an example's share holds what other examples' losses owe to it, and only shares
+    with equal weights add up to a gradient of anything: uneven ones move weights along directions
+    that BatchNorm makes meaningless, and the network learns badly (paper note P8). So the weights
+    go on the losses, and a second backward pass finds the gradient. Where examples do not mix, both
+    are the same.
+
+    Args:
+        measured: The shares of the pass.
+        losses: One an example, on a graph that is still there.
+        coefficients: The objective of the pass was `coefficients . losses`.
+        parameters: What is differentiated, by name.
+    """
+
+    def __init__(
+        self,
+        measured: Measurement,
+        losses: Float[Tensor, " examples"],
+        coefficients: Float[Tensor, " examples"],
+        parameters: Mapping[str, nn.Parameter],
+    ) -> None:
+        super().__init__(list(measured.shares.values()), measured.groups, measured.scales)
+        self._losses, self._coefficients = losses, coefficients
+        self._parameters = parameters
+
+    @override
+    def combine(self, weights: Float[Tensor, " groups"]) -> dict[str, Tensor]:
+        on_losses = self.groups.spread(weights * self.scales) * self._coefficients
+        with torch.enable_grad():
+            objective = self._losses @ on_losses
+        found = torch.autograd.grad(objective, list(self._parameters.values()), allow_unused=True)
+        pairs = zip(self._parameters, found, strict=True)
+        return {name: gradient for name, gradient in pairs if gradient is not None}
+
+    @override
+    def behind(self, first: Measurement, joined: Measurement) -> Measurement:
+        return _TwoPasses(first, self, joined)
+
+
+class _TwoPasses(Measurement):
+    """Gradients of one pass and, behind them, of another, whose weights are its own matter."""
+
+    def __init__(self, first: Measurement, second: Measurement, joined: Measurement) -> None:
+        super().__init__(list(joined.shares.values()), joined.groups, joined.scales)
+        self._first, self._second = first, second
+
+    @override
+    def combine(self, weights: Float[Tensor, " groups"]) -> dict[str, Tensor]:
+        count = len(self._first)
+        total = self._first.combine(weights[:count])
+        for name, gradient in self._second.combine(weights[count:]).items():
+            total[name] = total[name] + gradient if name in total else gradient
+        return total

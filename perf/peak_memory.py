@@ -34,7 +34,14 @@ from perf.shapes import BATCH, CAPACITY, SHAPES
 from perf.step_cost import learner_for, seen_at_mean_admission
 from recollect.models import seeded
 
-METHODS = {"ER": "er", "ER-P": "er-p", "ER-C": "er-c", "ER-MIR": "er-mir", "GSS": "gss"}
+METHODS: dict[str, tuple[str, dict[str, object]]] = {
+    "ER": ("er", {}),
+    "ER-P": ("er-p", {}),
+    "ER-P, contributions": ("er-p", {"weighs": "contributions"}),
+    "ER-C": ("er-c", {}),
+    "ER-MIR": ("er-mir", {}),
+    "GSS": ("gss", {}),
+}
 BARE = "bare ER, one pass"
 _SHAPE = "cifar"
 _MIB = 2**20
@@ -49,7 +56,8 @@ def contestant(name: str) -> Observe:
         fill_bare(bare, shape)
         bare.seen = seen_at_mean_admission(shape)
         return bare.observe
-    learner = learner_for(shape, METHODS[name])
+    method, options = METHODS[name]
+    learner = learner_for(shape, method, **options)
     fill_learner(learner, shape)
     assert learner.memory is not None
     learner.memory.seen = seen_at_mean_admission(shape)

@@ -27,6 +27,7 @@ OURS: tuple[tuple[str, str, dict[str, object]], ...] = (
     ("ER", "er", {}),
     ("ER, separate passes", "er", {"passes": "separate"}),
     ("ER-P", "er-p", {}),
+    ("ER-P, contributions", "er-p", {"weighs": "contributions"}),  # differs under BatchNorm only
     ("ER-C", "er-c", {}),
     ("ER-MIR", "er-mir", {}),
     ("ER-MIR, separate passes", "er-mir", {"passes": "separate"}),
@@ -44,6 +45,7 @@ PAIRS = (
     ("ER", "bare ER, one pass"),
     ("ER, separate passes", "bare ER, two passes"),
     ("ER-P", "ER"),
+    ("ER-P, contributions", "ER"),
     ("ER-C", "ER"),
     ("ER-P", "bare PGD, looped"),
     ("ER-MIR, separate passes", "bare MIR"),  # the authors' order of work

@@ -20,6 +20,7 @@ from recollect.reports.paper import Comparison, compare
 from recollect.reports.paper_formats import as_markdown
 from recollect.reports.paper_numbers import CAPACITY, EXHIBITS
 from recollect.reports.reading import read_store
+from studies.batch_norm import passes_table, weighing_table
 from studies.claims import claims_table
 from studies.crs import crs_table, draw_crs
 from studies.kept import read_kept
@@ -81,6 +82,7 @@ def _beyond(benchmark: str, methods: Sequence[str], passes: str | None = None) -
 
 _PERMUTED: Final = ("er-p-mir", "er-pc-equal")
 _CIFAR: Final = "cifar10-split"
+_CIFAR_TUNING: Final = ROOT / "results" / "tuning" / f"{_CIFAR}.parquet"
 
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "claims": lambda: claims_table(comparisons()),
@@ -91,6 +93,8 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "rates": lambda: rates_table(records(), lineage_records()),
     "cifar10-joint": lambda: results_table(View(_CIFAR, "joint"), records()),
     "cifar10-separate": lambda: results_table(View(_CIFAR, "separate"), records()),
+    "cifar10-passes": lambda: passes_table(records()),
+    "cifar10-weighing": lambda: weighing_table(read_kept(_CIFAR_TUNING).values()),
     "cifar10-group-norm": lambda: results_table(
         View(_CIFAR, "joint", norm="group"), records(), ("er", "er-p")
     ),

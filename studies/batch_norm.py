@@ -1,0 +1,74 @@
+"""What BatchNorm does to replay: one pass or two, and what a rule's weights multiply."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from recollect.experiments.record import Record
+from recollect.reports.cells import final_accuracy, final_forgetting
+from recollect.reports.names import method_title
+from recollect.reports.numbers import percent
+from recollect.reports.statistics import paired_difference, summarise
+from studies.tables import NOT_RUN, PAPER_METHODS, View, signed, spread
+
+_BENCHMARK: Final = "cifar10-split"
+
+
+def passes_table(records: Sequence[Record]) -> str:
+    """Return one row a method: a joint pass beside separate ones, on the same seeds."""
+    joint = View(_BENCHMARK, "joint").cells(records)
+    separate = View(_BENCHMARK, "separate").cells(records)
+    lines = [
+        "| method | n | joint | separate | joint minus separate "
+        "| forgetting, joint | separate | joint minus separate |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for method in (method for method in PAPER_METHODS if method != "van"):
+        if method not in joint or method not in separate:
+            lines.append(f"| {method_title(method)} | 0 | {NOT_RUN} | | | | | |")
+            continue
+        first, second = joint[method], separate[method]
+        entries = []
+        count = 0
+        for metric in (final_accuracy, final_forgetting):
+            mine, theirs = first.by_seed(metric), second.by_seed(metric)
+            common = sorted(mine.keys() & theirs.keys())
+            count = len(common)
+            difference = paired_difference(mine, theirs).summary
+            entries += [
+                spread(summarise([mine[seed] for seed in common])),
+                spread(summarise([theirs[seed] for seed in common])),
+                "" if difference is None else signed(difference),
+            ]
+        lines.append("| " + " | ".join([method_title(method), str(count), *entries]) + " |")
+    return "\n".join(lines)
+
+
+def weighing_table(kept: Iterable[Record]) -> str:
+    """Return one row a trial of PGD's: weights on losses beside weights on contributions."""
+    rows = []
+    for record in kept:
+        spec = json.loads(record.spec)
+        if spec["base"] not in ("er", "er-p"):
+            continue
+        options, learner = spec["options"], spec["learner"]
+        on = learner.get("weighs", "losses") if spec["base"] == "er-p" else ""
+        settings = [spec["optimizer"]["lr"]]
+        settings += [options.get(key, "") for key in ("step_size", "norm_floor", "target_floor")]
+        settings.append(options.get("groups") or "")
+        scores = final_accuracy(record), record.prequential_correct / record.prequential_total
+        rows.append((spec["base"], on, *settings, *(percent(score) for score in scores)))
+    rows.sort(key=lambda row: (row[0], row[1], -float(row[-2])))
+    lines = [
+        "| rule | weights on | lr | lambda | eps | floor of norm(w) | groups "
+        "| accuracy at the end | prequential accuracy |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    titles = {"er": "sum (ER)", "er-p": "PGD (ER-P)"}
+    for base, *entries in rows:
+        lines.append("| " + " | ".join([titles[base], *map(_plain, entries)]) + " |")
+    return "\n".join(lines)
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

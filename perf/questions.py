@@ -39,7 +39,7 @@ def _peak_memory(is_quick: bool) -> Answer:
 
 
 def _workers(is_quick: bool) -> Answer:
-    return workers.measure(repetitions=1, seeds=2) if is_quick else workers.measure()
+    return workers.measure(repetitions=1, seeds=2, steps=500) if is_quick else workers.measure()
 
 
 def _roofline(is_quick: bool) -> Answer:

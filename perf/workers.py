@@ -1,7 +1,8 @@
 """Are two worker processes twice as fast as one?
 
 The same sweep of MNIST-S into a fresh store, once with one worker and once with two, by the clock
-on the wall, the two alternated. Starting workers and writing records is in it.
+on the wall, the two alternated. Starting workers and writing records is in it. Beside it, what the
+machine itself gives: bare loops that share nothing, one alone and two at once.
 
     python -m perf.workers
 """
@@ -14,10 +15,16 @@ import tempfile
 import time
 from pathlib import Path
 
+import torch
+
 from perf.answer import Answer, lines_of, ratio
-from perf.measuring import alternate
+from perf.bare import BareJointER
+from perf.filling import fill_bare
+from perf.measuring import alternate, one_thread
+from perf.shapes import BATCH, CAPACITY, SHAPES
 from recollect.experiments.machine import usable_cores
 
+_TITLES = {"one": "one worker", "two": "two workers"}
 _METHODS = ("er-mir", "er-pc-mir")  # runs of some seconds, as a sweep usually has
 
 
@@ -35,25 +42,82 @@ def sweep(workers: int, seeds: int, methods: tuple[str, ...] = _METHODS) -> floa
         return time.perf_counter() - start
 
 
-def measure(*, repetitions: int = 2, seeds: int = 10) -> Answer:
+def bare_loops(count: int, steps: int) -> float:
+    """Return the seconds that `count` processes, begun together, take for `steps` steps each."""
+    command = [sys.executable, "-m", "perf.workers", "--loop", str(steps)]
+    loops = [
+        subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=Path(__file__).parents[1],
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        for _ in range(count)
+    ]
+    for loop in loops:
+        assert loop.stdout is not None
+        loop.stdout.readline()  # ready
+    start = time.perf_counter()
+    for loop in loops:
+        assert loop.stdin is not None
+        loop.stdin.close()
+    for loop in loops:
+        loop.wait()
+    seconds = time.perf_counter() - start
+    for loop in loops:
+        assert loop.stdout is not None
+        loop.stdout.close()
+        if loop.returncode:
+            raise subprocess.CalledProcessError(loop.returncode, command)
+    return seconds
+
+
+def loop(steps: int) -> None:
+    """Say when ready, wait for the end of the input, then take steps of a bare loop."""
+    one_thread()
+    shape = SHAPES["mlp"]
+    bare = BareJointER(shape.build, capacity=CAPACITY, replay=shape.replay)
+    fill_bare(bare, shape)
+    rng = torch.Generator().manual_seed(0)
+    inputs, labels = shape.inputs(BATCH, rng), shape.labels(BATCH, rng)
+    bare.observe(inputs, labels)
+    print("ready", flush=True)
+    sys.stdin.read()
+    for _ in range(steps):
+        bare.observe(inputs, labels)
+
+
+def measure(*, repetitions: int = 2, seeds: int = 30, steps: int = 40_000) -> Answer:
     """Alternate sweeps with one worker and with two."""
     times = alternate(
-        {"one": lambda: sweep(1, seeds), "two": lambda: sweep(2, seeds)},
+        {
+            "one": lambda: sweep(1, seeds),
+            "two": lambda: sweep(2, seeds),
+            "a bare loop": lambda: bare_loops(1, steps),
+            "two bare loops": lambda: bare_loops(2, steps),
+        },
         repetitions,
         told="workers",
     )
     # How many times faster is the time of one over the time of two.
     speed = {"one": times["two"], "speed of two workers": times["one"]}
+    # Two bare loops do twice the work of one.
+    bare = {"one": times["two bare loops"]}
+    bare["speed of two bare loops"] = [2 * seconds for seconds in times["a bare loop"]]
     remarks = []
     if usable_cores() < 2:
         remarks.append("This process may use one core only: two workers cannot be faster.")
     return Answer(
         title="Workers of a sweep",
         command="python -m perf.workers",
-        settings={"runs": len(_METHODS) * seeds, "repetitions": repetitions},
+        settings={"runs": len(_METHODS) * seeds, "steps": steps, "repetitions": repetitions},
         unit="s by the clock",
-        times={f"{name} worker" + "s" * (name == "two"): found for name, found in times.items()},
-        ratios=[ratio("speed of two workers", "one", "sweep of MNIST-S", speed)],
+        times={_TITLES.get(name, name): found for name, found in times.items()},
+        ratios=[
+            ratio("speed of two workers", "one", "sweep of MNIST-S", speed),
+            ratio("speed of two bare loops", "one", "MLP", bare),
+        ],
         remarks=remarks,
     )
 
@@ -61,8 +125,12 @@ def measure(*, repetitions: int = 2, seeds: int = 10) -> Answer:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--repetitions", type=int, default=2)
-    options.add_argument("--seeds", type=int, default=10)
+    options.add_argument("--seeds", type=int, default=30)
+    options.add_argument("--loop", type=int, metavar="STEPS", help="be a bare loop")
     chosen = options.parse_args()
+    if chosen.loop:
+        loop(chosen.loop)
+        return
     print("\n".join(lines_of(measure(repetitions=chosen.repetitions, seeds=chosen.seeds))))
 
 

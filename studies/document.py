@@ -82,19 +82,24 @@ def _beyond(benchmark: str, methods: Sequence[str], passes: str | None = None) -
 
 _PERMUTED: Final = ("er-p-mir", "er-pc-equal")
 _CIFAR: Final = "cifar10-split"
-_CIFAR_TUNING: Final = ROOT / "results" / "tuning" / f"{_CIFAR}.parquet"
+
+
+def _cifar_trials() -> list[Record]:
+    tuning = ROOT / "results" / "tuning"
+    studies = (f"{_CIFAR}.parquet", f"{_CIFAR}-contributions.parquet")
+    return [record for study in studies for record in read_kept(tuning / study).values()]
+
 
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "claims": lambda: claims_table(comparisons()),
     "mnist-split": lambda: results_table(View("mnist-split"), records()),
     "mnist-permuted": lambda: results_table(View("mnist-permuted"), records()),
     "lineage-mnist-split": lambda: results_table(View("mnist-split"), lineage_records()),
-    "lineage-mnist-permuted": lambda: results_table(View("mnist-permuted"), lineage_records()),
     "rates": lambda: rates_table(records(), lineage_records()),
     "cifar10-joint": lambda: results_table(View(_CIFAR, "joint"), records()),
     "cifar10-separate": lambda: results_table(View(_CIFAR, "separate"), records()),
     "cifar10-passes": lambda: passes_table(records()),
-    "cifar10-weighing": lambda: weighing_table(read_kept(_CIFAR_TUNING).values()),
+    "cifar10-weighing": lambda: weighing_table(_cifar_trials()),
     "cifar10-group-norm": lambda: results_table(
         View(_CIFAR, "joint", norm="group"), records(), ("er", "er-p")
     ),

@@ -75,12 +75,10 @@ def write_settings(study: Study, found: Mapping[str, Sequence[Standing]], path: 
     if not rest or not after:
         raise SystemExit(f"{path} lacks the lines between which settings go:\n{begin}\n{END}")
     best = {m: standing for m in found if (standing := chosen(found[m])) is not None}
+    if missing := [method for method in found if method not in best]:
+        raise SystemExit(f"the study is not over: nothing is chosen for {', '.join(missing)} yet.")
     tables = [method_table(study, standing) for standing in best.values()]
-    tables += [
-        inherited_table(study, name, best)
-        for name, inherited in study.inherited.items()
-        if all(source in best for source in inherited.sources)
-    ]
+    tables += [inherited_table(study, name, best) for name in study.inherited]
     text = "\n\n".join(tables)
     path.write_text(f"{before}{begin}\n\n{text}\n\n{END}{after}", encoding="utf-8")
 

@@ -83,13 +83,21 @@ def test_two_workers_in_half_the_time_are_twice_as_fast(monkeypatch: pytest.Monk
         return 2.0 * seeds / count
 
     monkeypatch.setattr(workers, "sweep", sweep)
-    (speed,) = workers.measure(repetitions=2, seeds=1).ratios
+    # Two loops that take as long as one do twice its work.
+    monkeypatch.setattr(workers, "bare_loops", lambda _count, _steps: 3.0)
+    speed, bare = workers.measure(repetitions=2, seeds=1).ratios
     assert (speed.median, speed.is_met) == (2.0, True)
+    assert (bare.median, bare.is_met) == (2.0, None)
 
 
 @pytest.mark.slow
 def test_a_sweep_can_be_run() -> None:
     assert workers.sweep(1, seeds=1, methods=("er",)) > 0
+
+
+@pytest.mark.slow
+def test_bare_loops_wait_for_each_other() -> None:
+    assert workers.bare_loops(2, steps=5) > 0
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ The engine records both (forward hooks, and one `autograd.grad` with respect to 
 never computes a weight gradient) and hands them to a formula per kind of layer.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from recollect.gradients.direct import direct_share, has_formula
 from recollect.gradients.fallback import ModuleCall, fallback_share, tensors_in
 from recollect.gradients.groups import Groups
 from recollect.gradients.layout import Layout, possible_layouts, reaches_only
-from recollect.gradients.measurement import Measurement
+from recollect.gradients.measurement import GramSum, Measurement
 from recollect.gradients.normalization import mixes_examples
 from recollect.gradients.paths import ancestor_called, is_inside, name_inside, owned_parameters
 from recollect.gradients.room import Room
@@ -101,15 +101,43 @@ class GradientEngine:
         objective = losses @ coefficients
         if self._units is None:
             return self._plan(calls, losses, objective, groups, scales, keep_graph=keep_graph)
-        used = [call for call in calls if call.path in self._units or self._is_late(call)]
+        used = self._used(calls, self._units, groups)
+        each_parameter_once = self._each_parameter_once and len(used) == len(self._units)
+        shares = self._shares(self._units, used, objective, groups, keep_graph=keep_graph)
+        if not each_parameter_once:
+            shares = _one_share_a_parameter(shares)
+        return Measurement(shares, groups, scales)
+
+    def gram(
+        self,
+        calls: list[Call],
+        losses: Float[Tensor, " examples"],
+        coefficients: Float[Tensor, " examples"],
+        groups: Groups,
+        scales: Float[Tensor, " groups"],
+    ) -> Float[Tensor, "groups groups"]:
+        """Run the backward pass, keep its graph and nothing else: a share is let go once seen."""
+        if self._units is None or not self._each_parameter_once:
+            kept = self.measure(calls, losses, coefficients, groups, scales, keep_graph=True)
+            return kept.gram()
+        used = self._used(calls, self._units, groups)
+        if len(used) != len(self._units):  # a layer used twice has inner products with itself
+            kept = self.measure(used, losses, coefficients, groups, scales, keep_graph=True)
+            return kept.gram()
+        found = GramSum(groups, like=scales)
+        self._hand_over(
+            self._units, used, losses @ coefficients, groups, found.add, keep_graph=True
+        )
+        return found.total(scales)
+
+    def _used(
+        self, calls: list[Call], units: Mapping[str, Sequence[Unit]], groups: Groups
+    ) -> list[Call]:
+        used = [call for call in calls if call.path in units or self._is_late(call)]
         calls.clear()
         for call in used:
             self._set_layout(call, groups.num_examples)
-        each_unit_once = len(used) == len(self._units)
-        shares = self._shares(self._units, used, objective, groups, keep_graph=keep_graph)
-        if not (self._each_parameter_once and each_unit_once):
-            shares = _one_share_a_parameter(shares)
-        return Measurement(shares, groups, scales)
+        return used
 
     def _shares(
         self,
@@ -122,13 +150,31 @@ class GradientEngine:
         at_the_end: bool = False,
     ) -> list[Share]:
         shares: list[Share] = []
+        self._hand_over(
+            *(units, calls, objective, groups, shares.append),
+            keep_graph=keep_graph,
+            at_the_end=at_the_end,
+        )
+        return shares
+
+    def _hand_over(
+        self,
+        units: Mapping[str, Sequence[Unit]],
+        calls: list[Call],
+        objective: Tensor,
+        groups: Groups,
+        take: Callable[[Share], None],
+        *,
+        keep_graph: bool,
+        at_the_end: bool = False,
+    ) -> None:
+        """Run the backward pass and give every share to `take`."""
 
         def arrived(call: Call, cotangents: Sequence[Tensor | None]) -> None:
             for unit in units[call.path]:
-                shares.append(self._share(unit, call, cotangents, groups))  # noqa: PERF401
+                take(self._share(unit, call, cotangents, groups))
 
         run_backward(objective, calls, arrived, keep_graph=keep_graph, at_the_end=at_the_end)
-        return shares
 
     def _share(
         self, unit: Unit, call: Call, cotangents: Sequence[Tensor | None], groups: Groups
@@ -341,8 +387,6 @@ class Tape:
         coefficients: Float[Tensor, " examples"],
         groups: Groups,
         scales: Float[Tensor, " groups"],
-        *,
-        weigh_losses: bool = False,
     ) -> Measurement:
         """Measure the gradients of `groups` from the losses this pass led to.
 
@@ -351,14 +395,38 @@ class Tape:
             coefficients: The objective whose backward pass is run is `coefficients . losses`.
             groups: Which examples belong together; a group's share is the sum over its examples.
             scales: Factor that turns a group's share into the gradient that is meant.
-            weigh_losses: Let the measurement's weights multiply losses instead of shares.
+        """
+        calls, self._calls = self._calls, []
+        return self._engine.measure(calls, losses, coefficients, groups, scales)
+
+    def measure_losses(
+        self,
+        losses: Float[Tensor, " examples"],
+        coefficients: Float[Tensor, " examples"],
+        groups: Groups,
+        scales: Float[Tensor, " groups"],
+        *,
+        to_be_joined: bool,
+    ) -> WeighedLosses:
+        """As `measure`, but weights will multiply losses instead of shares.
+
+        Args:
+            losses: As for `measure`, as are the next three.
+            coefficients: See there.
+            groups: See there.
+            scales: See there.
+            to_be_joined: Keep shares, for inner products with those of another pass.
         """
         calls, self._calls = self._calls, []
         engine = self._engine
-        if not weigh_losses:
-            return engine.measure(calls, losses, coefficients, groups, scales)
-        measured = engine.measure(calls, losses, coefficients, groups, scales, keep_graph=True)
-        return WeighedLosses(measured, losses, coefficients, engine.parameters)
+        if to_be_joined:
+            kept = engine.measure(calls, losses, coefficients, groups, scales, keep_graph=True)
+            shares, gram = list(kept.shares.values()), None
+        else:
+            shares, gram = [], engine.gram(calls, losses, coefficients, groups, scales)
+        return WeighedLosses(
+            shares, groups, scales, losses, coefficients, engine.parameters, gram=gram
+        )
 
 
 def _one_share_a_parameter(shares: Sequence[Share]) -> list[Share]:

@@ -10,6 +10,30 @@ from recollect.gradients.groups import Groups
 from recollect.gradients.share import ExplicitShare, Share
 
 
+class GramSum:
+    """Inner products of gradients, added up layer by layer.
+
+    Args:
+        groups: Which examples belong together.
+        like: A tensor of the kind that the inner products shall be.
+    """
+
+    def __init__(self, groups: Groups, *, like: Tensor) -> None:
+        self._groups = groups
+        self._by_example = like.new_zeros(groups.num_examples, groups.num_examples)
+        self._by_group = like.new_zeros(len(groups), len(groups))
+
+    def add(self, share: Share) -> None:
+        """Add those of one layer's share."""
+        share.add_gram(self._by_example, self._by_group)
+
+    def total(self, scales: Float[Tensor, " groups"]) -> Float[Tensor, "groups groups"]:
+        """Return the sum over layers, of gradients that are shares times `scales`."""
+        members = self._groups.membership(self._by_example)
+        self._by_group.addmm_(members @ self._by_example, members.T)
+        return self._by_group.mul_(scales).mul_(scales[:, None])
+
+
 class Measurement:
     """The gradients of the groups of a batch, known by their shares at every layer.
 
@@ -37,13 +61,10 @@ class Measurement:
 
     def gram(self) -> Float[Tensor, "groups groups"]:
         """Inner products of all pairs of gradients."""
-        by_example = self.scales.new_zeros(self.groups.num_examples, self.groups.num_examples)
-        by_group = self.scales.new_zeros(len(self), len(self))
+        found = GramSum(self.groups, like=self.scales)
         for share in self.shares.values():
-            share.add_gram(by_example, by_group)
-        members = self.groups.membership(by_example)
-        by_group.addmm_(members @ by_example, members.T)
-        return by_group.mul_(self.scales).mul_(self.scales[:, None])
+            found.add(share)
+        return found.total(self.scales)
 
     def combine(self, weights: Float[Tensor, " groups"]) -> dict[str, Tensor]:
         """Weighted sum of the gradients, by name; parameters without gradient are absent."""

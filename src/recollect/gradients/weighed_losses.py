@@ -1,13 +1,15 @@
 """Weights on losses instead of on shares, for networks whose layers mix examples."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from typing_extensions import override
 
+from recollect.gradients.groups import Groups
 from recollect.gradients.measurement import Measurement
+from recollect.gradients.share import Share
 
 
 class WeighedLosses(Measurement):
@@ -20,22 +22,34 @@ class WeighedLosses(Measurement):
     are the same.
 
     Args:
-        measured: The shares of the pass.
+        shares: As for `Measurement`; none if their inner products are all that is needed.
+        groups: As for `Measurement`.
+        scales: As for `Measurement`.
         losses: One an example, on a graph that is still there.
         coefficients: The objective of the pass was `coefficients . losses`.
         parameters: What is differentiated, by name.
+        gram: Inner products of the shares, if these are gone.
     """
 
     def __init__(
         self,
-        measured: Measurement,
+        shares: Sequence[Share],
+        groups: Groups,
+        scales: Float[Tensor, " groups"],
         losses: Float[Tensor, " examples"],
         coefficients: Float[Tensor, " examples"],
         parameters: Mapping[str, nn.Parameter],
+        *,
+        gram: Float[Tensor, "groups groups"] | None = None,
     ) -> None:
-        super().__init__(list(measured.shares.values()), measured.groups, measured.scales)
+        super().__init__(shares, groups, scales)
         self._losses, self._coefficients = losses, coefficients
         self._parameters = parameters
+        self._gram = gram
+
+    @override
+    def gram(self) -> Float[Tensor, "groups groups"]:
+        return super().gram() if self._gram is None else self._gram
 
     @override
     def combine(self, weights: Float[Tensor, " groups"]) -> dict[str, Tensor]:

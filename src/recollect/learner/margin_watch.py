@@ -86,7 +86,7 @@ class MarginWatch:
         """Take the margins before and after at once."""
         after = check_logits(self._network.predict(self._newcomers.inputs), self._newcomers.labels)
         labels = self._newcomers.labels.to(after.device).long()
-        both = margins(torch.cat((before, after)), labels.repeat(2)).float().cpu()
+        both = margins(torch.cat((before, after)), torch.cat((labels, labels))).float().cpu()
         return both[len(self._newcomers) :] - both[: len(self._newcomers)]
 
     def _will_replace(self) -> bool:

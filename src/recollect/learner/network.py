@@ -147,16 +147,18 @@ class Network:
             self._weighs == "losses" and not one_weight_for_all and mixes_examples(self.model)
         )
         scales = partial(_row_scales, incoming, replayed)
-        return self.measure_groups(batch, groups, coefficients, scales, weigh_losses=weigh_losses)
+        if not weigh_losses:
+            return self.measure_groups(batch, groups, coefficients, scales)
+        with self.engine.record() as tape:
+            outputs, losses = self._losses(self._prepared(batch.inputs), batch)
+        kind = losses.dtype, losses.device
+        measured = tape.measure_losses(
+            losses, coefficients(*kind), groups, scales(*kind), to_be_joined=not incoming
+        )
+        return Pass(losses.detach(), detached(outputs), measured)
 
     def measure_groups(
-        self,
-        batch: Batch,
-        groups: Groups,
-        coefficients: Numbers,
-        scales: Numbers,
-        *,
-        weigh_losses: bool = False,
+        self, batch: Batch, groups: Groups, coefficients: Numbers, scales: Numbers
     ) -> Pass:
         """Measure the gradients of groups of examples, from one pass of `coefficients . losses`.
 
@@ -165,7 +167,6 @@ class Network:
             groups: Which of them belong together.
             coefficients: One an example.
             scales: One a group; the factor that turns its share into the gradient that is meant.
-            weigh_losses: Whether a rule's weights go on losses instead of shares.
         """
         prepared = self._prepared(batch.inputs)
         if self._chain is not None and self._chain.takes(prepared):
@@ -176,9 +177,7 @@ class Network:
         with self.engine.record() as tape:
             outputs, losses = self._losses(prepared, batch)
         kind = losses.dtype, losses.device
-        measured = tape.measure(
-            losses, coefficients(*kind), groups, scales(*kind), weigh_losses=weigh_losses
-        )
+        measured = tape.measure(losses, coefficients(*kind), groups, scales(*kind))
         return Pass(losses.detach(), detached(outputs), measured)
 
     def _pass_chain(

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 from studies import document
+from studies.batch_norm import passes_table, weighing_table
 from studies.claims import PLACES, STATEMENTS, claims_table, verdict
 from studies.crs import age_at_eviction, crs_table, imbalance, share_of_the_first
 from studies.readings import READINGS, reading_cells, readings_table
@@ -151,3 +152,37 @@ def test_a_page_keeps_its_words_and_gets_its_blocks(monkeypatch: pytest.MonkeyPa
     assert document.written(made, source="page") == made
     with pytest.raises(SystemExit, match="has a block 'two'"):
         document.written("<!-- begin: two -->\n<!-- end: two -->", source="page")
+
+
+def as_cifar(record: Record, passes: str, first: int) -> Record:
+    """Make a run of two segments, 50 right of 100 in the first at first and `first` at the end."""
+    correct, total = ((50, 0), (first, 80)), (100, 100)
+    return dataclasses.replace(
+        record, benchmark="cifar10-split", capacity=500, passes=passes, correct=correct, total=total
+    )
+
+
+def test_passes_are_compared_on_the_seeds_both_have(runs: list[Record]) -> None:
+    er = [record for record in runs if record.method == "er"][:2]
+    assert len({record.seed for record in er}) == 2
+    shown = [as_cifar(er[0], "joint", 40), as_cifar(er[1], "joint", 90)]
+    shown.append(as_cifar(er[0], "separate", 20))
+    row, *others = passes_table(shown).splitlines()[2:]
+    cells = [cell.strip() for cell in row.split("|")[1:-1]]
+    assert cells[:4] == ["ER", "1", "60.0", "50.0"]
+    assert cells[4].startswith("+10.0")
+    assert cells[5:7] == ["10.0", "30.0"]
+    assert cells[7].startswith("\N{MINUS SIGN}20.0")
+    assert all("not yet run" in line for line in others)
+
+
+def test_weighing_tells_losses_from_contributions(runs: list[Record]) -> None:
+    spec = '{"base":"er-p","options":{"step_size":20.0},"learner":%s,"optimizer":{"lr":0.05}}'
+    kept = [
+        dataclasses.replace(runs[0], spec=spec % learner)
+        for learner in ("{}", '{"weighs":"contributions"}')
+    ]
+    kept.append(dataclasses.replace(runs[0], spec=(spec % "{}").replace("er-p", "er-c")))
+    rows = weighing_table(kept).splitlines()[2:]
+    assert [row.split("|")[2].strip() for row in rows] == ["contributions", "losses"]
+    assert all(row.split("|")[3:5] == [" 0.05 ", " 20 "] for row in rows)

@@ -202,6 +202,17 @@ def test_the_chosen_settings_go_into_the_spec(study: Study, tmp_path: Path) -> N
     assert cell.options == study.trials["mine"][2].cell.options
 
 
+def test_an_unfinished_study_writes_no_settings(study: Study, tmp_path: Path) -> None:
+    kept = kept_with(study, "mine", {1: (80, 60), 2: (10, 10), 3: (79, 61)})
+    found = {method: standings(study, method, kept) for method in study.trials}
+    spec = tmp_path / "spec.toml"
+    text = f'benchmark = "mnist-split"\n{BEGIN.format(study.name)}\nold\n{END}\n'
+    spec.write_text(text)
+    with pytest.raises(SystemExit, match="nothing is chosen for er yet"):
+        write_settings(study, found, spec)
+    assert spec.read_text() == text
+
+
 def test_records_are_kept_without_change_of_what_a_choice_needs(
     study: Study, tmp_path: Path
 ) -> None:

@@ -55,14 +55,13 @@ def weighing_table(kept: Iterable[Record]) -> str:
         on = learner.get("weighs", "losses") if spec["base"] == "er-p" else ""
         settings = [spec["optimizer"]["lr"]]
         settings += [options.get(key, "") for key in ("step_size", "norm_floor", "target_floor")]
-        settings.append(options.get("groups") or "")
         scores = final_accuracy(record), record.prequential_correct / record.prequential_total
         rows.append((spec["base"], on, *settings, *(percent(score) for score in scores)))
     rows.sort(key=lambda row: (row[0], row[1], -float(row[-2])))
     lines = [
-        "| rule | weights on | lr | lambda | eps | floor of norm(w) | groups "
+        "| rule | weights on | lr | lambda | eps | floor of norm(w) "
         "| accuracy at the end | prequential accuracy |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|",
     ]
     titles = {"er": "sum (ER)", "er-p": "PGD (ER-P)"}
     for base, *entries in rows:

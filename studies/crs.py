@@ -1,12 +1,13 @@
 """What each reading of CRS does to the memory: who leaves, at which age, and what is left."""
 
+import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from recollect.experiments.record import Record
-from recollect.reports.cells import CellRuns, group_cells
+from recollect.reports.cells import CellRuns, final_accuracy, group_cells
 from recollect.reports.colours import ramp
 from recollect.reports.numbers import percent, probability
 from recollect.reports.series import memory_over_time
@@ -72,6 +73,34 @@ def crs_table(records: Sequence[Record]) -> str:
         label = reading.label.removeprefix("ER-C, ")
         lines.append(_row(label, found[reading.name], difference, p_value))
     return "\n".join(lines)
+
+
+def trials_table(kept: Iterable[Record]) -> str:
+    """Return one row a trial of ER and ER-C in a search for settings: the memory at its end."""
+    rows = []
+    for record in kept:
+        spec = json.loads(record.spec)
+        if spec["base"] not in ("er", "er-c"):
+            continue
+        options = spec["options"]
+        reading = "reservoir (ER)"
+        if spec["base"] == "er-c":
+            strategy = {"highest": "s1", "proportional": "s2"}[options["pick"]]
+            reading = f"{strategy}, MI at {options['margins']}, c {options['margin_weight']:g}"
+        entries = [
+            reading,
+            f"{spec['optimizer']['lr']:g}",
+            percent(final_accuracy(record)),
+            f"{median_age(record):.0f}",
+            f"{percent(share_of_the_first(record))} %",
+            f"{percent(imbalance(record))} %",
+        ]
+        rows.append("| " + " | ".join(entries) + " |")
+    head = (
+        "| storage | lr | accuracy | median age at the end | slots of the first two classes "
+        "| unequal |"
+    )
+    return "\n".join([head, "|---|---|---|---|---|---|", *sorted(rows)])
 
 
 def _whole(value: float) -> str:

@@ -22,7 +22,7 @@ from recollect.reports.paper_numbers import CAPACITY, EXHIBITS
 from recollect.reports.reading import read_store
 from studies.batch_norm import passes_table, weighing_table
 from studies.claims import claims_table
-from studies.crs import crs_table, draw_crs
+from studies.crs import crs_table, draw_crs, trials_table
 from studies.kept import read_kept
 from studies.readings import read_readings, readings_table
 from studies.tables import BEYOND, View, beyond_table, core_minutes, rates_table, results_table
@@ -109,6 +109,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "paper": paper,
     "times": times,
     "crs": lambda: crs_table(read_readings()),
+    "cifar10-crs": lambda: trials_table(_cifar_trials()),
     "readings": lambda: readings_table(read_readings()),
 }
 

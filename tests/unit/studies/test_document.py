@@ -6,7 +6,13 @@ import pytest
 from studies import document
 from studies.batch_norm import passes_table, weighing_table
 from studies.claims import PLACES, STATEMENTS, claims_table, verdict
-from studies.crs import age_at_eviction, crs_table, imbalance, share_of_the_first
+from studies.crs import (
+    age_at_eviction,
+    crs_table,
+    imbalance,
+    share_of_the_first,
+    trials_table,
+)
 from studies.readings import READINGS, reading_cells, readings_table
 from studies.tables import BEYOND, View, beyond_table, rates_table, results_table
 from tests.unit.reports.runs import read_runs
@@ -186,3 +192,15 @@ def test_weighing_tells_losses_from_contributions(runs: list[Record]) -> None:
     rows = weighing_table(kept).splitlines()[2:]
     assert [row.split("|")[2].strip() for row in rows] == ["contributions", "losses"]
     assert all(row.split("|")[3:5] == [" 0.05 ", " 20 "] for row in rows)
+
+
+def test_trials_of_crs_are_told_apart_by_strategy(runs: list[Record]) -> None:
+    spec = '{"base":"%s","options":%s,"optimizer":{"lr":0.05}}'
+    options = '{"pick":"highest","margins":"replay","margin_weight":0.1}'
+    with_memory = next(record for record in runs if record.memory)
+    kept = [
+        dataclasses.replace(with_memory, spec=spec % (base, chosen))
+        for base, chosen in (("er-c", options), ("er", "{}"), ("er-p", "{}"))
+    ]
+    labels = [row.split("|")[1].strip() for row in trials_table(kept).splitlines()[2:]]
+    assert labels == ["reservoir (ER)", "s1, MI at replay, c 0.1"]

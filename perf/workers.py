@@ -88,7 +88,7 @@ def loop(steps: int) -> None:
         bare.observe(inputs, labels)
 
 
-def measure(*, repetitions: int = 2, seeds: int = 30, steps: int = 40_000) -> Answer:
+def measure(*, repetitions: int = 2, seeds: int = 20, steps: int = 40_000) -> Answer:
     """Alternate sweeps with one worker and with two."""
     times = alternate(
         {
@@ -125,7 +125,7 @@ def measure(*, repetitions: int = 2, seeds: int = 30, steps: int = 40_000) -> An
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--repetitions", type=int, default=2)
-    options.add_argument("--seeds", type=int, default=30)
+    options.add_argument("--seeds", type=int, default=20)
     options.add_argument("--loop", type=int, metavar="STEPS", help="be a bare loop")
     chosen = options.parse_args()
     if chosen.loop:

@@ -92,7 +92,8 @@ class Study:
     Attributes:
         name: Of its file.
         benchmark: Name of the benchmark.
-        config: Path of the spec that its choices go into, below the folder of specs.
+        config: Path of the spec that its choices go into, below the folder of specs. None for a
+            study that only looks (`config = false`).
         budget: What every method gets.
         trials: By method.
         searched: Names of the settings each method's search varies.
@@ -101,7 +102,7 @@ class Study:
 
     name: str
     benchmark: str
-    config: str
+    config: str | None
     budget: Budget
     trials: dict[str, list[Trial]]
     searched: dict[str, list[str]]
@@ -135,7 +136,7 @@ def load_study(path: Path) -> Study:
         for name, table in raw.get("inherited", {}).items()
     }
     benchmark = raw["spec"]["benchmark"]
-    config = raw.get("config", f"paper/{benchmark}.toml")
+    config = raw.get("config", f"paper/{benchmark}.toml") or None
     return Study(path.stem, benchmark, config, budget, trials, searched, inherited)
 
 

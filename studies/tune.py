@@ -51,6 +51,8 @@ def main() -> None:
     found = {method: standings(study, method, kept) for method in study.trials}
     print(f"wrote {write_page(study, found, kept, KEPT / asked.study)}")
     if asked.write:
+        if study.config is None:
+            sys.exit(f"{asked.study} only looks: it has no spec to write settings into.")
         write_settings(study, found, config_root() / study.config)
 
 

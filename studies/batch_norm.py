@@ -24,23 +24,22 @@ def passes_table(records: Sequence[Record]) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for method in (method for method in PAPER_METHODS if method != "van"):
-        if method not in joint or method not in separate:
+        runs = [found[method] for found in (joint, separate) if method in found]
+        seeds = [set(cell.by_seed(final_accuracy)) for cell in runs]
+        common = sorted(set.intersection(*seeds)) if len(runs) == 2 else []
+        if not common:
             lines.append(f"| {method_title(method)} | 0 | {NOT_RUN} | | | | | |")
             continue
-        first, second = joint[method], separate[method]
         entries = []
-        count = 0
         for metric in (final_accuracy, final_forgetting):
-            mine, theirs = first.by_seed(metric), second.by_seed(metric)
-            common = sorted(mine.keys() & theirs.keys())
-            count = len(common)
+            mine, theirs = (cell.by_seed(metric) for cell in runs)
             difference = paired_difference(mine, theirs).summary
             entries += [
                 spread(summarise([mine[seed] for seed in common])),
                 spread(summarise([theirs[seed] for seed in common])),
                 "" if difference is None else signed(difference),
             ]
-        lines.append("| " + " | ".join([method_title(method), str(count), *entries]) + " |")
+        lines.append("| " + " | ".join([method_title(method), str(len(common)), *entries]) + " |")
     return "\n".join(lines)
 
 

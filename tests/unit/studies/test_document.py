@@ -180,6 +180,8 @@ def test_passes_are_compared_on_the_seeds_both_have(runs: list[Record]) -> None:
     assert cells[5:7] == ["10.0", "30.0"]
     assert cells[7].startswith("\N{MINUS SIGN}20.0")
     assert all("not yet run" in line for line in others)
+    strangers = [as_cifar(er[0], "joint", 40), as_cifar(er[1], "separate", 20)]
+    assert "not yet run" in passes_table(strangers).splitlines()[2]
 
 
 def test_weighing_tells_losses_from_contributions(runs: list[Record]) -> None:

@@ -105,11 +105,25 @@ class Worker:
             self._stop.set()
 
 
+def leave_out_the_compiler() -> None:
+    """Let optimizers be built without importing torch's compiler, which takes longer than torch.
+
+    Torch marks some methods of its optimizers as not to be compiled, and imports the compiler on
+    their first call to do so. Where nothing is compiled, each can be its own unmarked self. A torch
+    that does this otherwise is only slower.
+    """
+    for method in vars(torch.optim.Optimizer).values():
+        marked = getattr(method, "__wrapped__", None)
+        if marked is not None:
+            setattr(marked, "__dynamo_disable", marked)
+
+
 def main() -> None:
     """Work for the parent that started this process."""
     # Ctrl-C reaches the whole group; the parent decides and closes the input.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
+    leave_out_the_compiler()
     # Events have the output to themselves: what a library prints goes with the errors.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

@@ -12,7 +12,7 @@ from recollect.datasets import Examples
 from recollect.experiments.cell import Cell
 from recollect.experiments.record import CurvePoint
 from recollect.learner import Learner
-from recollect.metrics import evaluate
+from recollect.metrics import evaluate, fitting_batch_size
 from recollect.streams import derived_generator
 
 
@@ -72,7 +72,7 @@ class Looker:
         """Count right answers on a few examples of each segment met so far."""
         sizes = self._sizes[: self.segment_at(batches_given) + 1]
         inputs, labels = self._inputs[: sum(sizes)], self._labels[: sum(sizes)]
-        answers = learner.predict(inputs, batch_size=256).argmax(1).cpu()
+        answers = learner.predict(inputs, batch_size=fitting_batch_size(inputs)).argmax(1).cpu()
         parts: tuple[Tensor, ...] = torch.split(answers == labels, sizes)
         return CurvePoint(learner.seen, tuple(int(part.sum()) for part in parts), tuple(sizes))
 

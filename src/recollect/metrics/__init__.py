@@ -1,7 +1,7 @@
 """Numbers from counts: pure functions, floats out, no rounding."""
 
 from recollect.metrics.average_accuracy import anytime_average_accuracy, average_accuracy
-from recollect.metrics.evaluate import HeldOut, evaluate
+from recollect.metrics.evaluate import HeldOut, evaluate, fitting_batch_size
 from recollect.metrics.forgetting import ForgettingDefinition, forgetting
 from recollect.metrics.margins import margins
 from recollect.metrics.matrix import AccuracyMatrix
@@ -17,6 +17,7 @@ __all__ = [
     "average_accuracy",
     "backward_transfer",
     "evaluate",
+    "fitting_batch_size",
     "forgetting",
     "forward_transfer",
     "margins",

@@ -1,11 +1,16 @@
 """Count the right answers on each segment."""
 
 from collections.abc import Callable, Iterable
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from torch import Tensor
 
 from recollect.datasets import Examples
+
+# Values of input a batch: 256 images of 32 x 32. A network's maps are some times larger than its
+# inputs, and beyond this they leave the cache, so that each example takes longer.
+_MOST_VALUES: Final = 3 << 18
+_MOST_EXAMPLES: Final = 256
 
 
 class HeldOut(Protocol):
@@ -24,7 +29,7 @@ def evaluate(
     predict: Callable[[Tensor], Tensor],
     segments: Iterable[HeldOut],
     *,
-    batch_size: int = 256,
+    batch_size: int | None = None,
     on: Literal["test", "validation"] = "test",
 ) -> list[tuple[int, int]]:
     """Count correct predictions on each segment.
@@ -33,13 +38,13 @@ def evaluate(
         predict: Maps stored inputs to logits (examples, classes), as `learner.predict` does. It
             must not learn.
         segments: Such as `benchmark.segments`. One is held in memory at a time.
-        batch_size: Examples a call of `predict`.
+        batch_size: Examples a call of `predict`; None takes `fitting_batch_size`.
         on: Which held-out examples. Choose hyper-parameters on `"validation"` only.
 
     Returns:
         `(correct, total)` of each segment. With a tie, the lowest class is the answer.
     """
-    if batch_size < 1:
+    if batch_size is not None and batch_size < 1:
         raise ValueError(f"`batch_size` is {batch_size}; pass at least 1.")
     counts = []
     for segment in segments:
@@ -49,10 +54,16 @@ def evaluate(
                 f"`on` is {on!r}, but a segment has 0 {on} examples; "
                 "use a protocol that holds some out."
             )
-        correct = 0
-        for start in range(0, len(held_out), batch_size):
-            batch = slice(start, start + batch_size)
+        correct, size = 0, batch_size or fitting_batch_size(held_out.inputs)
+        for start in range(0, len(held_out), size):
+            batch = slice(start, start + size)
             answers = predict(held_out.inputs[batch]).argmax(dim=1)
             correct += int((answers == held_out.labels[batch].to(answers.device)).sum())
         counts.append((correct, len(held_out)))
     return counts
+
+
+def fitting_batch_size(inputs: Tensor) -> int:
+    """Return how many of these examples to pass at once when nothing is learnt: at most 256."""
+    values = max(1, inputs[0].numel()) if len(inputs) else 1
+    return max(1, min(_MOST_EXAMPLES, _MOST_VALUES // values))

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from recollect.datasets import Examples
-from recollect.metrics import evaluate
+from recollect.metrics import evaluate, fitting_batch_size
 
 
 @dataclass(frozen=True)
@@ -58,3 +58,11 @@ def test_a_segment_without_examples_is_refused() -> None:
 def test_a_batch_size_of_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="`batch_size` is 0"):
         evaluate(_answer_with_the_input, SEGMENTS, batch_size=0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [((784,), 256), ((3, 32, 32), 256), ((3, 84, 84), 37), ((3, 1024, 1024), 1), ((), 256)],
+)
+def test_large_examples_are_passed_in_smaller_batches(shape: tuple[int, ...], size: int) -> None:
+    assert fitting_batch_size(torch.zeros(2, *shape)) == size

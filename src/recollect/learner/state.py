@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from recollect.checkpoint import Checkpoint, pack, unpack
 from recollect.errors import CheckpointError
@@ -93,7 +94,7 @@ def restore_learner(learner: "Learner", checkpoint: Checkpoint) -> None:
 
 
 def _parts(learner: "Learner") -> dict[str, object]:
-    return {
+    parts: dict[str, object] = {
         "optimizer": type(learner.optimizer).__qualname__,
         "optimizer groups": [len(group["params"]) for group in learner.optimizer.param_groups],
         "capacity": None if learner.memory is None else learner.memory.capacity,
@@ -102,9 +103,12 @@ def _parts(learner: "Learner") -> dict[str, object]:
         "rule": describe(learner.rule),
         "iterations": learner.iterations,
         "passes": learner.passes,
-        "weighs": learner.weighs,
         "generators": {n: str(g.device.type) for n, g in learner.generators.items()},
     }
+    if any(isinstance(layer, _BatchNorm) for layer in learner.model.modules()):
+        # Elsewhere it decides nothing, and must not part checkpoints from learners.
+        parts["weighs"] = learner.weighs
+    return parts
 
 
 def _refuse_other_parts(mine: Mapping[str, object], saved: Mapping[str, object]) -> None:

@@ -1,6 +1,7 @@
 """Where BatchNorm mixes examples, a rule's weights go on losses: the update is a gradient."""
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from recollect import Learner
+from recollect.errors import CheckpointError
 
 DOUBLE = torch.float64
 
@@ -110,3 +112,18 @@ def _same(first: Learner, second: Learner) -> bool:
 def test_an_unknown_way_is_refused() -> None:
     with pytest.raises(ValueError, match=r"`weighs` is 'both'; choose 'losses' or 'contributions'"):
         learner("er-p", weighs="both")
+
+
+def test_a_checkpoint_keeps_what_is_weighed_only_where_it_matters(tmp_path: Path) -> None:
+    path = tmp_path / "learner"
+    for kind, matters in (("mlp", False), ("batch norm", True)):
+        saved = run(learner("er-p", kind, weighs="contributions"), stream(3))
+        saved.model.eval()  # saving does not depend on the mode
+        saved.save(path)
+        other = learner("er-p", kind, weighs="losses")
+        if matters:
+            with pytest.raises(CheckpointError, match="weighs: the checkpoint has contributions"):
+                other.load(path)
+        else:
+            other.load(path)
+        learner("er-p", kind, weighs="contributions").load(path)

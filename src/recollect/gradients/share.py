@@ -1,7 +1,7 @@
 """What one layer contributes to the gradient of each group of examples."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import final
 
 import torch
@@ -119,3 +119,17 @@ def add_up(shares: list[Share]) -> ExplicitShare:
         for name, rows in share.rows().items():
             total[name] = total[name] + rows if name in total else rows
     return ExplicitShare(total, shares[0].groups)
+
+
+def one_share_a_parameter(shares: Sequence[Share]) -> list[Share]:
+    """Merge shares that speak for the same parameter: a module used twice, or tied weights."""
+    merged: list[list[Share]] = []
+    for share in shares:
+        together = [group for group in merged if _overlap(group, share)]
+        merged = [group for group in merged if group not in together]
+        merged.append([*(member for group in together for member in group), share])
+    return [group[0] if len(group) == 1 else add_up(group) for group in merged]
+
+
+def _overlap(group: Sequence[Share], share: Share) -> bool:
+    return any(not set(member.parameters).isdisjoint(share.parameters) for member in group)

@@ -7,8 +7,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from typing_extensions import override
 
-from recollect.gradients.groups import Groups
 from recollect.gradients.measurement import Measurement
+from recollect.gradients.objective import Objective
 from recollect.gradients.share import Share
 
 
@@ -23,10 +23,7 @@ class WeighedLosses(Measurement):
 
     Args:
         shares: As for `Measurement`; none if their inner products are all that is needed.
-        groups: As for `Measurement`.
-        scales: As for `Measurement`.
-        losses: One an example, on a graph that is still there.
-        coefficients: The objective of the pass was `coefficients . losses`.
+        objective: What the pass was run for, its losses on a graph that is still there.
         parameters: What is differentiated, by name.
         gram: Inner products of the shares, if these are gone.
     """
@@ -34,17 +31,13 @@ class WeighedLosses(Measurement):
     def __init__(
         self,
         shares: Sequence[Share],
-        groups: Groups,
-        scales: Float[Tensor, " groups"],
-        losses: Float[Tensor, " examples"],
-        coefficients: Float[Tensor, " examples"],
+        objective: Objective,
         parameters: Mapping[str, nn.Parameter],
         *,
         gram: Float[Tensor, "groups groups"] | None = None,
     ) -> None:
-        super().__init__(shares, groups, scales)
-        self._losses, self._coefficients = losses, coefficients
-        self._parameters = parameters
+        super().__init__(shares, objective.groups, objective.scales)
+        self._objective, self._parameters = objective, parameters
         self._gram = gram
 
     @override
@@ -53,10 +46,11 @@ class WeighedLosses(Measurement):
 
     @override
     def combine(self, weights: Float[Tensor, " groups"]) -> dict[str, Tensor]:
-        on_losses = self.groups.spread(weights * self.scales) * self._coefficients
+        asked = self._objective
+        on_losses = self.groups.spread(weights * self.scales) * asked.coefficients
         with torch.enable_grad():
-            objective = self._losses @ on_losses
-        found = torch.autograd.grad(objective, list(self._parameters.values()), allow_unused=True)
+            weighed = asked.losses @ on_losses
+        found = torch.autograd.grad(weighed, list(self._parameters.values()), allow_unused=True)
         pairs = zip(self._parameters, found, strict=True)
         return {name: gradient for name, gradient in pairs if gradient is not None}
 

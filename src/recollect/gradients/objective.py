@@ -1,0 +1,29 @@
+"""What a backward pass is run for."""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from recollect.gradients.groups import Groups
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """Whose gradients are wanted, from which losses.
+
+    Attributes:
+        losses: One loss an example.
+        coefficients: The backward pass is that of `coefficients . losses`.
+        groups: Which examples belong together; a group's share is the sum over its examples.
+        scales: Factor that turns a group's share into the gradient that is meant.
+    """
+
+    losses: Float[Tensor, " examples"]
+    coefficients: Float[Tensor, " examples"]
+    groups: Groups
+    scales: Float[Tensor, " groups"]
+
+    def total(self) -> Float[Tensor, ""]:
+        """Return the number whose backward pass is run."""
+        return self.losses @ self.coefficients

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from perf import capacity, peak_memory, roofline, step_cost, whole_stream, workers
+from perf import capacity, compiled, peak_memory, roofline, step_cost, whole_stream, workers
 from perf.answer import Answer
 from perf.peers import compare
 
@@ -44,6 +44,10 @@ def _workers(is_quick: bool) -> Answer:
 
 def _roofline(is_quick: bool) -> Answer:
     return roofline.measure(repetitions=2) if is_quick else roofline.measure()
+
+
+def _compiled(is_quick: bool) -> Answer:
+    return compiled.measure(repetitions=2, shapes=("mlp",)) if is_quick else compiled.measure()
 
 
 def _printed(title: str, module: str, *options: str, is_quick: bool = False) -> Answer:
@@ -99,6 +103,7 @@ QUESTIONS: Final[Mapping[str, Ask]] = {
     "peak-memory": _peak_memory,
     "workers": _workers,
     "roofline": _roofline,
+    "compiled": _compiled,
     "engines": _engines,
     "convolutions": _convolutions,
     "memory-order": _memory_order,

@@ -12,7 +12,16 @@ from perf.shapes import BATCH, SHAPES, Shape
 from torch import Tensor
 from torch.nn import functional as F
 
-from perf import capacity, filling, peak_memory, roofline, step_cost, whole_stream, workers
+from perf import (
+    capacity,
+    compiled,
+    filling,
+    peak_memory,
+    roofline,
+    step_cost,
+    whole_stream,
+    workers,
+)
 from recollect.models import mlp
 
 FOLDER = Path(__file__).parents[2] / "perf"
@@ -109,6 +118,16 @@ def test_the_roof_is_measured() -> None:
     assert all(isfinite(number) and number > 0 for number in numbers)
 
 
+@pytest.mark.slow
+def test_compiled_loops_are_compared() -> None:
+    answer = compiled.measure(repetitions=2, shapes=("mlp",))
+    assert has_finite_positive_ratios(answer)
+    ((_, compiling, whole, _),) = answer.tables[0].rows
+    assert isinstance(compiling, float)
+    assert isinstance(whole, float)
+    assert min(compiling, whole) > 0
+
+
 def test_operations_of_a_grouped_convolution_are_counted_by_group() -> None:
     inputs, back = torch.rand(3, 4, 8, 8), torch.rand(3, 5, 8, 8)
 
@@ -147,6 +166,14 @@ def test_contestants_take_turns_and_another_begins_each_time() -> None:
 
 def test_every_script_that_answers_is_asked() -> None:
     asked = {name.split("-cost")[0].replace("-", "_") for name in QUESTIONS}
-    for script in ("capacity", "peak_memory", "workers", "roofline", "engines", "streams"):
+    for script in (
+        "capacity",
+        "peak_memory",
+        "workers",
+        "roofline",
+        "compiled",
+        "engines",
+        "streams",
+    ):
         assert (FOLDER / f"{script}.py").exists()
         assert script in asked

@@ -7,7 +7,7 @@ from typing import Final
 from recollect.reports.names import method_title
 from recollect.reports.numbers import points
 from recollect.reports.paper import Comparison, JudgedClaim, Variant
-from recollect.reports.paper_numbers import PAPER_SEEDS
+from recollect.reports.paper_numbers import PAPER_SEEDS, Claim, PaperCell
 
 Where = tuple[str, Variant]
 
@@ -153,18 +153,15 @@ def claims_table(comparisons: Sequence[Comparison]) -> str:
     by_exhibit = {comparison.exhibit.name: comparison for comparison in comparisons}
     lines = ["| the paper says | where | verdict | on what |", "|---|---|---|---|"]
     for statement in STATEMENTS:
-        parts = [
-            judged
-            for name in statement.exhibits
-            for judged in by_exhibit[name].claims
-            if statement.is_part(judged)
-        ]
+        exhibits = [by_exhibit[name] for name in statement.exhibits]
+        parts = [j for shown in exhibits for j in shown.claims if statement.is_part(j)]
+        printed = [cell for shown in exhibits for cell in shown.exhibit.cells]
         text = f"{statement.text} ({statement.source})"
         missing = []
         for where, title in PLACES.items():
             here = [p for p in parts if (p.claim.benchmark, p.variant) == where]
             if any(_num_seeds(part) for part in here):
-                evidence = "; ".join(_difference(part) for part in here)
+                evidence = "; ".join(_difference(part, printed) for part in here)
                 lines.append(f"| {text} | {title} | {verdict(here)} | {evidence} |")
                 text = ""
             elif here:
@@ -174,7 +171,21 @@ def claims_table(comparisons: Sequence[Comparison]) -> str:
     return "\n".join(lines)
 
 
-def _difference(part: JudgedClaim) -> str:
+def papers_difference(claim: Claim, printed: Sequence[PaperCell]) -> float | None:
+    """Return better minus worse by the paper's own numbers, as a share; None if it has none."""
+    means = {
+        cell.method: cell.reported.mean
+        for cell in printed
+        if cell.reported is not None
+        and (cell.metric, cell.benchmark, cell.capacity)
+        == (claim.metric, claim.benchmark, claim.capacity)
+    }
+    if claim.better not in means or claim.worse not in means:
+        return None
+    return (means[claim.better] - means[claim.worse]) / 100
+
+
+def _difference(part: JudgedClaim, printed: Sequence[PaperCell]) -> str:
     claim, summary = part.claim, part.difference.summary
     pair = f"{method_title(claim.better)} minus {method_title(claim.worse)}"
     if claim.is_about_size:
@@ -185,4 +196,9 @@ def _difference(part: JudgedClaim) -> str:
     if summary.low is None or summary.high is None:
         return f"{pair} {points(summary.mean)} (one seed) {mark}"
     interval = f"[{points(summary.low)}, {points(summary.high)}]"
-    return f"{pair} {points(summary.mean)} {interval}, n={summary.n} {mark}"
+    said = f"{pair} {points(summary.mean)} {interval}, n={summary.n} {mark}"
+    theirs = papers_difference(claim, printed)
+    if theirs is None:
+        return said
+    outside = "" if summary.low <= theirs <= summary.high else ", outside"
+    return f"{said} (paper {points(theirs)}{outside})"

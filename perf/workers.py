@@ -1,8 +1,9 @@
 """Are two worker processes twice as fast as one?
 
 The same sweep of MNIST-S into a fresh store, once with one worker and once with two, by the clock
-on the wall, the two alternated. Starting workers and writing records is in it. Beside it, what the
-machine itself gives: bare loops that share nothing, one alone and two at once.
+on the wall, the two alternated. Starting workers and writing records is in it, and shown apart:
+records say how long their runs took. Beside it, what the machine itself gives: bare loops that
+share nothing, one alone and two at once.
 
     python -m perf.workers
 """
@@ -13,23 +14,43 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 
 import torch
 
-from perf.answer import Answer, lines_of, ratio
+from perf.answer import Answer, Table, lines_of, ratio
 from perf.bare import BareJointER
 from perf.filling import fill_bare
 from perf.measuring import alternate, one_thread
 from perf.shapes import BATCH, CAPACITY, SHAPES
 from recollect.experiments.machine import usable_cores
+from recollect.experiments.store import read_records
 
 _TITLES = {"one": "one worker", "two": "two workers"}
+_COLUMNS = ("", "s by the clock", "of them outside runs", "s of CPU a run")
 _METHODS = ("er-mir", "er-pc-mir")  # runs of some seconds, as a sweep usually has
 
 
-def sweep(workers: int, seeds: int, methods: tuple[str, ...] = _METHODS) -> float:
-    """Return the seconds of one sweep."""
+@dataclass(frozen=True)
+class Sweep:
+    """What one sweep took.
+
+    Attributes:
+        seconds: Of the whole command, by the clock.
+        outside: Of them, those that a worker spent outside its runs, starting up above all.
+        cpu_a_run: CPU time of a run, mean.
+    """
+
+    seconds: float
+    outside: float
+    cpu_a_run: float
+
+
+def sweep(workers: int, seeds: int, methods: tuple[str, ...] = _METHODS) -> Sweep:
+    """Run one sweep and read its records."""
     with tempfile.TemporaryDirectory() as folder:
         chosen = [word for method in methods for word in ("--method", method)]
         command = [
@@ -39,7 +60,10 @@ def sweep(workers: int, seeds: int, methods: tuple[str, ...] = _METHODS) -> floa
         start = time.perf_counter()
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
-        return time.perf_counter() - start
+        seconds = time.perf_counter() - start
+        records = read_records(folder)
+    in_runs = sum(record.wall_seconds for record in records) / workers
+    return Sweep(seconds, seconds - in_runs, mean(record.cpu_seconds for record in records))
 
 
 def bare_loops(count: int, steps: int) -> float:
@@ -88,12 +112,18 @@ def loop(steps: int) -> None:
         bare.observe(inputs, labels)
 
 
-def measure(*, repetitions: int = 2, seeds: int = 20, steps: int = 40_000) -> Answer:
+def measure(*, repetitions: int = 3, seeds: int = 20, steps: int = 40_000) -> Answer:
     """Alternate sweeps with one worker and with two."""
+    sweeps: dict[str, list[Sweep]] = {"one": [], "two": []}
+
+    def swept(name: str, workers: int) -> float:
+        sweeps[name].append(sweep(workers, seeds))
+        return sweeps[name][-1].seconds
+
     times = alternate(
         {
-            "one": lambda: sweep(1, seeds),
-            "two": lambda: sweep(2, seeds),
+            "one": lambda: swept("one", 1),
+            "two": lambda: swept("two", 2),
             "a bare loop": lambda: bare_loops(1, steps),
             "two bare loops": lambda: bare_loops(2, steps),
         },
@@ -118,13 +148,26 @@ def measure(*, repetitions: int = 2, seeds: int = 20, steps: int = 40_000) -> An
             ratio("speed of two workers", "one", "sweep of MNIST-S", speed),
             ratio("speed of two bare loops", "one", "MLP", bare),
         ],
+        tables=[Table("Where the time of a sweep goes, means", _COLUMNS, _rows(sweeps))],
         remarks=remarks,
     )
 
 
+def _rows(sweeps: Mapping[str, Sequence[Sweep]]) -> list[list[str | float]]:
+    return [
+        [
+            _TITLES[name],
+            mean(one.seconds for one in found),
+            mean(one.outside for one in found),
+            mean(one.cpu_a_run for one in found),
+        ]
+        for name, found in sweeps.items()
+    ]
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--repetitions", type=int, default=2)
+    options.add_argument("--repetitions", type=int, default=3)
     options.add_argument("--seeds", type=int, default=20)
     options.add_argument("--loop", type=int, metavar="STEPS", help="be a bare loop")
     chosen = options.parse_args()

@@ -88,20 +88,24 @@ def test_the_allocator_is_followed() -> None:
 
 
 def test_two_workers_in_half_the_time_are_twice_as_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    def sweep(count: int, seeds: int) -> float:
-        return 2.0 * seeds / count
+    def sweep(count: int, seeds: int) -> workers.Sweep:
+        return workers.Sweep(2.0 * seeds / count, outside=0.5, cpu_a_run=1.0)
 
     monkeypatch.setattr(workers, "sweep", sweep)
     # Two loops that take as long as one do twice its work.
     monkeypatch.setattr(workers, "bare_loops", lambda _count, _steps: 3.0)
-    speed, bare = workers.measure(repetitions=2, seeds=1).ratios
+    answer = workers.measure(repetitions=2, seeds=1)
+    speed, bare = answer.ratios
     assert (speed.median, speed.is_met) == (2.0, True)
     assert (bare.median, bare.is_met) == (2.0, None)
+    assert answer.tables[0].rows == [["one worker", 2.0, 0.5, 1.0], ["two workers", 1.0, 0.5, 1.0]]
 
 
 @pytest.mark.slow
 def test_a_sweep_can_be_run() -> None:
-    assert workers.sweep(1, seeds=1, methods=("er",)) > 0
+    found = workers.sweep(1, seeds=1, methods=("er",))
+    assert 0 < found.outside < found.seconds
+    assert found.cpu_a_run > 0
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import torch
+from torch import Tensor
 
 from recollect.errors import StoreError
 from recollect.experiments.build import build
@@ -74,7 +75,8 @@ def execute(
         checkpoints: Folder to keep its place in; it continues from there if it can. None keeps
             nothing.
         on_progress: Told now and then where the run is.
-        should_stop: Asked after each step; the run then saves its place and stops.
+        should_stop: Asked after each step and while looking; the run then saves its place and
+            stops.
         checkpoint_share: Share of the time that saving may take.
 
     Returns:
@@ -129,6 +131,8 @@ class _Run:
         clock, stream, learner, tally = time.perf_counter, self._stream, self._learner, self._tally
         moments = self._looker.moments
         next_told = self._start
+        if stream.batches_given in moments:  # it was stopped while it looked
+            self._look(should_stop)
         remaining = len(stream) - stream.batches_given
         for _ in range(remaining):
             asked = clock()
@@ -138,16 +142,13 @@ class _Run:
             done = clock()
             tally.count_step(report, labels, seconds=done - given, learn_seconds=done - asked)
             if stream.batches_given in moments:
-                self._look()
+                self._look(should_stop)
             if done >= self._next_save:
                 self._save()
             if on_progress is not None and done >= next_told:
                 on_progress(self._progress())
                 next_told = done + _TOLD_EVERY
-            if should_stop():
-                self._save()
-                raise Stopped
-        self._look()  # a run saved between its last step and its last look
+            self._stop_if(should_stop)
 
     def record(self, error: str | None = None) -> Record:
         """Return what came out."""
@@ -161,15 +162,30 @@ class _Run:
             total=self._looker.totals(),
         )
 
-    def _look(self) -> None:
-        """Take a point of the curve and the rows of segments that are over, once each."""
+    def _look(self, should_stop: Callable[[], bool]) -> None:
+        """Take a point of the curve and the rows of segments that are over, once each.
+
+        Looking changes nothing but the tally, which gets whole points and rows: a run can be
+        stopped in the middle of a long look, and looks again when it is continued.
+        """
+
+        def predict(inputs: Tensor) -> Tensor:
+            self._stop_if(should_stop)
+            logits: Tensor = self._learner.predict(inputs)
+            return logits
+
         given = self._stream.batches_given
         curve = self._tally.curve
         if self._looker.is_due(given) and (not curve or curve[-1].seen < self._learner.seen):
             curve.append(self._looker.point(self._learner, given))
             self._tally.look_into_memory(self._learner)
         while len(self._tally.rows) < self._looker.num_over(given):
-            self._tally.rows.append(self._looker.row(self._learner))
+            self._tally.rows.append(self._looker.row(predict))
+
+    def _stop_if(self, should_stop: Callable[[], bool]) -> None:
+        if should_stop():
+            self._save()
+            raise Stopped
 
     def _save(self) -> None:
         if self._checkpoints is None:

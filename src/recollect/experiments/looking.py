@@ -1,6 +1,7 @@
 """Look at a learner from outside: in full after each segment, at a few examples in between."""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal, final
 
@@ -64,9 +65,9 @@ class Looker:
         """Say whether the curve has a point here."""
         return batches_given in self._due
 
-    def row(self, learner: Learner) -> list[int]:
+    def row(self, predict: Callable[[Tensor], Tensor]) -> list[int]:
         """Count right answers on every segment, met or not: a row of the accuracy matrix."""
-        return [correct for correct, _ in evaluate(learner.predict, self._segments, on=self._on)]
+        return [correct for correct, _ in evaluate(predict, self._segments, on=self._on)]
 
     def point(self, learner: Learner, batches_given: int) -> CurvePoint:
         """Count right answers on a few examples of each segment met so far."""

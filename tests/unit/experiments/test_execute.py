@@ -15,11 +15,14 @@ from recollect.metrics import evaluate
 
 RequestFor = Callable[..., Request]
 NUM_STEPS = 20  # 5 segments of 40 examples in batches of 10
+# It is asked whether to stop after each step and, at the end of a segment, before each of the 5
+# batches of a look: the fourth step ends a segment, and asks 4 to 8 are in its look.
+NUM_ASKS = NUM_STEPS + 5 * 5
 
 
-def stop_after(steps: int) -> Callable[[], bool]:
+def stop_after(asks: int) -> Callable[[], bool]:
     asked = count(1)
-    return lambda: next(asked) >= steps
+    return lambda: next(asked) >= asks
 
 
 @pytest.mark.parametrize("method", ["van", "er", "er-pc-mir", "gss"])
@@ -67,24 +70,33 @@ def test_who_left_the_memory_adds_up_to_who_entered(request_for: RequestFor) -> 
     assert all(score is not None for score in scored)
 
 
-@pytest.mark.parametrize("steps", [1, 4, 7, 13, NUM_STEPS])
+@pytest.mark.parametrize("asks", [1, 3, 4, 6, 8, 9, 13, 22, NUM_ASKS - 1, NUM_ASKS])
 @pytest.mark.parametrize("method", ["van", "er-pc-mir", "gss"])
 def test_a_run_that_was_stopped_and_continued_is_the_undisturbed_one(
-    request_for: RequestFor, tmp_path: Path, method: str, steps: int
+    request_for: RequestFor, tmp_path: Path, method: str, asks: int
 ) -> None:
     request, place = request_for(method), tmp_path / "place"
     with pytest.raises(Stopped):
-        execute(request, checkpoints=place, should_stop=stop_after(steps))
+        execute(request, checkpoints=place, should_stop=stop_after(asks))
     continued = execute(request, checkpoints=place)
     assert continued.num_resumes == 1
     assert without_times(continued) == without_times(execute(request))
+
+
+def test_a_run_stopped_while_it_looked_has_saved_its_last_step(
+    request_for: RequestFor, tmp_path: Path
+) -> None:
+    with pytest.raises(Stopped):
+        execute(request_for(), checkpoints=tmp_path, should_stop=stop_after(6))
+    assert (tmp_path / "learner-4.ckpt").exists()
+    assert json.loads((tmp_path / "run.json").read_text())["tally"]["rows"] == []
 
 
 def test_a_run_may_be_stopped_again_and_again(request_for: RequestFor, tmp_path: Path) -> None:
     request, place = request_for("er-pc-mir"), tmp_path / "place"
     for _ in range(5):
         with pytest.raises(Stopped):
-            execute(request, checkpoints=place, should_stop=stop_after(3))
+            execute(request, checkpoints=place, should_stop=stop_after(7))
     continued = execute(request, checkpoints=place)
     assert continued.num_resumes == 5
     assert without_times(continued) == without_times(execute(request))
@@ -102,16 +114,16 @@ def test_a_kill_between_the_two_files_of_a_checkpoint_leaves_the_older_pair(
 ) -> None:
     place = tmp_path / "place"
     with pytest.raises(Stopped):
-        execute(request_for(), checkpoints=place, should_stop=stop_after(5))
+        execute(request_for(), checkpoints=place, should_stop=stop_after(2))
 
     def power_cut(*_arguments: object) -> None:
         raise MemoryError
 
     with monkeypatch.context() as patch:
         patch.setattr(resume, "write_whole", power_cut)
-        failed = execute(request_for(), checkpoints=place, should_stop=stop_after(3))
+        failed = execute(request_for(), checkpoints=place, should_stop=stop_after(1))
     assert failed.status == "failed"
-    assert {"learner-5.ckpt", "learner-8.ckpt"} <= {file.name for file in place.iterdir()}
+    assert {"learner-2.ckpt", "learner-3.ckpt"} <= {file.name for file in place.iterdir()}
     continued = execute(request_for(), checkpoints=place)
     assert continued.num_resumes == 1
     assert without_times(continued) == without_times(execute(request_for()))

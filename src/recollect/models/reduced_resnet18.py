@@ -31,8 +31,10 @@ class _Block(nn.Module):
             )
 
     def forward(self, maps: Tensor) -> Tensor:
-        hidden = F.relu(self.norm1(self.conv1(maps)))
-        return F.relu(self.norm2(self.conv2(hidden)) + self.shortcut(maps))
+        # In place: normalisation differentiates by its input, so its output may be overwritten.
+        hidden = F.relu(self.norm1(self.conv1(maps)), inplace=True)
+        added: Tensor = self.norm2(self.conv2(hidden)).add_(self.shortcut(maps))
+        return F.relu(added, inplace=True)
 
 
 class ReducedResNet18(nn.Module):
@@ -54,7 +56,7 @@ class ReducedResNet18(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Return logits for `images` of shape (examples, 3, side, side)."""
-        maps = self.stages(F.relu(self.stem(images)))
+        maps = self.stages(F.relu(self.stem(images), inplace=True))
         logits: Tensor = self.head(F.avg_pool2d(maps, 4).flatten(1))
         return logits
 

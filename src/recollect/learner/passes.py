@@ -125,10 +125,11 @@ def _written(gradients: Gradients | Measurement) -> Gradients:
 
 
 def _added(first: Gradients, second: Gradients) -> Gradients:
-    total = dict(second)
-    for name, gradient in first.items():
-        total[name] = gradient + total[name] if name in total else gradient
-    return total
+    both = [name for name in first if name in second]
+    if not both:
+        return {**second, **first}
+    sums = torch._foreach_add([first[name] for name in both], [second[name] for name in both])
+    return {**second, **first, **dict(zip(both, sums, strict=True))}
 
 
 def _stacked(gradients: list[Gradients]) -> Measurement:

@@ -62,10 +62,11 @@ class VirtualStepProbe:
         try:
             for group in self._optimizer.param_groups:
                 moved = [p for p in group["params"] if id(p) in gradients]
+                if not moved:  # a group that this pass did not use
+                    continue
                 along = [gradients[id(p)] for p in moved]
-                stepped = torch._foreach_sub(
-                    [p.data for p in moved], torch._foreach_mul(along, float(group["lr"]))
-                )
+                stepped = torch._foreach_mul(along, -float(group["lr"]))
+                torch._foreach_add_(stepped, [p.data for p in moved])
                 for parameter, value in zip(moved, stepped, strict=True):
                     kept.append((parameter, parameter.data))
                     parameter.data = value

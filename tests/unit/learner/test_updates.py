@@ -10,6 +10,7 @@ from tests.unit.learner.support import (
     CAPACITY,
     CLASSES,
     MODELS,
+    OPTIONS,
     REPLAY,
     Batch,
     contents,
@@ -24,7 +25,7 @@ from torch.nn import functional as F
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from typing_extensions import override
 
-from recollect import Learner, Memory
+from recollect import Learner, Memory, method
 from recollect.models import seeded
 from recollect.retrieval import MaximallyInterfered
 from recollect.rules import PrincipalDirection, Rule
@@ -699,3 +700,31 @@ def test_a_parameter_frozen_on_the_way_stays_from_then_on(name: str) -> None:
     run(world, stream(2, seed=1))
     assert torch.equal(first, before[0])
     assert not any(map(torch.equal, rest, before[1:]))
+
+
+class SpareHead(nn.Module):
+    """A model whose second head no pass uses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.spare = model(), nn.Linear(2, 2)
+
+    @override
+    def forward(self, inputs: Tensor) -> Tensor:
+        logits: Tensor = self.body(inputs)
+        return logits
+
+
+@pytest.mark.parametrize("name", ["er", "er-mir", "er-pc-mir", "gss"])
+@pytest.mark.parametrize("passes", ["joint", "separate"])
+def test_a_group_of_parameters_that_no_pass_uses_stays_as_it_is(name: str, passes: str) -> None:
+    net, alone = SpareHead(), learner(name, passes=passes)
+    before = [p.detach().clone() for p in net.spare.parameters()]
+    groups = [{"params": net.spare.parameters()}, {"params": net.body.parameters()}]
+    optimizer = torch.optim.SGD(groups, lr=0.1)
+    small: dict[str, Any] = {"capacity": CAPACITY, "replay": REPLAY, **OPTIONS.get(name, {})}
+    world = run(method(name, net, optimizer, passes=passes, **small), stream(6))
+    assert all(torch.equal(a, b) for a, b in zip(net.spare.parameters(), before, strict=True))
+    run(alone, stream(6))
+    assert isinstance(world.model, SpareHead)
+    torch.testing.assert_close(world.model.body.state_dict(), alone.model.state_dict())

@@ -1,7 +1,8 @@
 """Linear layers and simple functions in a row, passed forwards and backwards by hand.
 
 Autograd's book-keeping costs a small multilayer perceptron as much as its arithmetic. Here are the
-same operations in the same order, so the results are autograd's to the bit.
+same operations in the same order, so the results are autograd's to the bit. To be called with
+gradients switched off.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,9 +49,12 @@ class Chain:
     """
 
     def __init__(self, model: nn.Sequential, parameters: Mapping[str, nn.Parameter]) -> None:
-        self._model, self._modules = model, list(model)
+        self._modules = list(model)
         self._flattens = bool(self._modules) and type(self._modules[0]) is nn.Flatten
         self._held = list(model.parameters())
+        # Looked at before every pass: dictionaries that live as long as their modules do.
+        self._own = [vars(module) for module in (model, *self._modules)]
+        self._hooks = [own[kind] for own in self._own for kind in _HOOKS]
         found = {id(parameter): name for name, parameter in parameters.items()}
         self._names: list[tuple[str | None, str | None]] = []
         self._first_wanted = len(self._modules)  # nothing in front of it is trained
@@ -86,13 +90,10 @@ class Chain:
             return False
         if torch.is_autocast_enabled(inputs.device.type):
             return False
-        for module in (self._model, *self._modules):
-            own = vars(module)
-            if "forward" in own or any(own[hooks] for hooks in _HOOKS):
-                return False
+        if any(self._hooks) or any("forward" in own for own in self._own):
+            return False
         return not any(parameter._backward_hooks for parameter in self._held)
 
-    @torch.no_grad()
     def forward(self, inputs: Tensor) -> list[Tensor]:
         """Return the inputs and every module's outputs; the last are the logits."""
         passed = [inputs]
@@ -100,7 +101,6 @@ class Chain:
             passed.append(module.forward(passed[-1]))
         return passed
 
-    @torch.no_grad()
     def backward(
         self, passed: list[Tensor], cotangents: Float[Tensor, "examples classes"]
     ) -> list[Factors]:
@@ -117,7 +117,6 @@ class Chain:
                 cotangents = _BACKWARD[type(module)](cotangents, passed[index + 1])
         return found[::-1]
 
-    @torch.no_grad()
     def gradients(self, factors: list[Factors]) -> dict[str, Tensor]:
         """Gradients of the whole batch, by name."""
         gradients: dict[str, Tensor] = {}
@@ -136,7 +135,6 @@ class Chain:
         ]
 
 
-@torch.no_grad()
 def cross_entropy_by_hand(
     logits: Float[Tensor, "examples classes"], labels: Int64[Tensor, " examples"]
 ) -> tuple[Float[Tensor, " examples"], Float[Tensor, "examples classes"]]:
@@ -145,7 +143,6 @@ def cross_entropy_by_hand(
     return F.nll_loss(log_probabilities, labels, reduction="none"), log_probabilities
 
 
-@torch.no_grad()
 def cross_entropy_cotangents(
     log_probabilities: Float[Tensor, "examples classes"],
     labels: Int64[Tensor, " examples"],

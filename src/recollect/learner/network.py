@@ -122,8 +122,9 @@ class Network:
         prepared = self._prepared(batch.inputs)
         coefficients = partial(_mean_weights, part_sizes)
         if self._chain is not None and self._chain.takes(prepared):
-            run = self._pass_chain(self._chain, prepared, batch, coefficients)
-            return Pass(run.losses, run.logits, self._chain.gradients(run.factors))
+            with torch.no_grad():
+                run = self._pass_chain(self._chain, prepared, batch, coefficients)
+                return Pass(run.losses, run.logits, self._chain.gradients(run.factors))
         outputs, losses = self._losses(prepared, batch)
         objective = losses @ coefficients(losses.dtype, losses.device)
         found = torch.autograd.grad(objective, list(self.parameters.values()), allow_unused=True)
@@ -170,7 +171,8 @@ class Network:
         """
         prepared = self._prepared(batch.inputs)
         if self._chain is not None and self._chain.takes(prepared):
-            run = self._pass_chain(self._chain, prepared, batch, coefficients)
+            with torch.no_grad():
+                run = self._pass_chain(self._chain, prepared, batch, coefficients)
             shares = self._chain.shares(run.factors, groups, self.engine.limit_bytes)
             measured = Measurement(shares, groups, scales(run.losses.dtype, run.losses.device))
             return Pass(run.losses, run.logits, measured)

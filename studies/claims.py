@@ -7,6 +7,7 @@ from typing import Final
 from recollect.reports.names import method_title
 from recollect.reports.numbers import points
 from recollect.reports.paper import Comparison, JudgedClaim, Variant
+from recollect.reports.paper_formats import MARKS
 from recollect.reports.paper_numbers import PAPER_SEEDS, Claim, PaperCell
 
 Where = tuple[str, Variant]
@@ -140,8 +141,7 @@ def verdict(parts: Sequence[JudgedClaim]) -> str:
 
 
 def _is_refuted(part: JudgedClaim) -> bool:
-    other_way = part.verdict == "does not hold" and part.difference.is_certain
-    return other_way and _num_seeds(part) >= PAPER_SEEDS
+    return part.verdict == "does not hold" and _num_seeds(part) >= PAPER_SEEDS
 
 
 def _num_seeds(part: JudgedClaim) -> int:
@@ -192,7 +192,7 @@ def _difference(part: JudgedClaim, printed: Sequence[PaperCell]) -> str:
         pair = f"{claim.capacity} slots"
     if summary is None:
         return f"{pair}: not yet run"
-    mark = {"holds": "✓", "does not hold": "✗"}.get(part.verdict, "~")
+    mark = MARKS[part.verdict]
     if summary.low is None or summary.high is None:
         return f"{pair} {points(summary.mean)} (one seed) {mark}"
     interval = f"[{points(summary.low)}, {points(summary.high)}]"

@@ -21,7 +21,13 @@ from recollect.reports.statistics import (
     paired_difference,
 )
 
-Verdict = Literal["holds", "holds, too few seeds to tell", "does not hold", "no data"]
+Verdict = Literal[
+    "holds",
+    "holds, too few seeds to tell",
+    "does not hold, too few seeds to tell",
+    "does not hold",
+    "no data",
+]
 # What a row of ours is about: under BatchNorm one pass and two are different methods (note P12).
 Variant = Literal["separate", "joint", "any"]
 
@@ -138,8 +144,9 @@ def compare(exhibit: Exhibit, records: Iterable[Record]) -> Comparison:
     """Put our runs beside an exhibit and judge its claims.
 
     A claim *holds* if the paired difference points its way and p < 5 % after Holm's correction over
-    the claims of the exhibit that could be tested, each variant a family of its own. It *holds, too
-    few seeds to tell* if it points its way without that. Otherwise it *does not hold*.
+    the claims of the exhibit that could be tested, each variant a family of its own; it *does not
+    hold* if the difference is as certain and points the other way. Everything else has *too few
+    seeds to tell*.
 
     Args:
         exhibit: Such as `exhibit_named("table1")`.
@@ -203,9 +210,9 @@ def _verdict(metric: Metric, difference: PairedDifference) -> Verdict:
     if difference.summary is None:
         return "no data"
     gain = difference.summary.mean if metric == "accuracy" else -difference.summary.mean
-    if gain <= 0:
-        return "does not hold"
-    return "holds" if difference.is_certain else "holds, too few seeds to tell"
+    if gain > 0:
+        return "holds" if difference.is_certain else "holds, too few seeds to tell"
+    return "does not hold" if difference.is_certain else "does not hold, too few seeds to tell"
 
 
 def _choose(

@@ -20,7 +20,8 @@ from recollect.reports.statistics import Summary
 
 MARKS: Final = {
     "holds": "✓",
-    "holds, too few seeds to tell": "~",
+    "holds, too few seeds to tell": "(✓)",
+    "does not hold, too few seeds to tell": "(✗)",
     "does not hold": "✗",
     "no data": "·",
 }
@@ -28,6 +29,7 @@ _DASH: Final = "\u2013"
 _STYLES: Final[dict[Verdict, str]] = {
     "holds": "green",
     "holds, too few seeds to tell": "yellow",
+    "does not hold, too few seeds to tell": "yellow",
     "does not hold": "red",
     "no data": "dim",
 }
@@ -150,6 +152,7 @@ def tally(comparisons: Sequence[Comparison]) -> Text:
     many: dict[Verdict, str] = {
         "holds": "hold",
         "holds, too few seeds to tell": "hold with too few seeds to tell",
+        "does not hold, too few seeds to tell": "do not hold with too few seeds to tell",
         "does not hold": "do not hold",
         "no data": "have no data",
     }

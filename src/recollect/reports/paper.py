@@ -23,8 +23,8 @@ from recollect.reports.statistics import (
 
 Verdict = Literal[
     "holds",
-    "holds, too few seeds to tell",
-    "does not hold, too few seeds to tell",
+    "points its way, not certain",
+    "points the other way, not certain",
     "does not hold",
     "no data",
 ]
@@ -145,8 +145,7 @@ def compare(exhibit: Exhibit, records: Iterable[Record]) -> Comparison:
 
     A claim *holds* if the paired difference points its way and p < 5 % after Holm's correction over
     the claims of the exhibit that could be tested, each variant a family of its own; it *does not
-    hold* if the difference is as certain and points the other way. Everything else has *too few
-    seeds to tell*.
+    hold* if the difference is as certain and points the other way. Any other is *not certain*.
 
     Args:
         exhibit: Such as `exhibit_named("table1")`.
@@ -211,8 +210,8 @@ def _verdict(metric: Metric, difference: PairedDifference) -> Verdict:
         return "no data"
     gain = difference.summary.mean if metric == "accuracy" else -difference.summary.mean
     if gain > 0:
-        return "holds" if difference.is_certain else "holds, too few seeds to tell"
-    return "does not hold" if difference.is_certain else "does not hold, too few seeds to tell"
+        return "holds" if difference.is_certain else "points its way, not certain"
+    return "does not hold" if difference.is_certain else "points the other way, not certain"
 
 
 def _choose(

@@ -20,16 +20,16 @@ from recollect.reports.statistics import Summary
 
 MARKS: Final = {
     "holds": "✓",
-    "holds, too few seeds to tell": "(✓)",
-    "does not hold, too few seeds to tell": "(✗)",
+    "points its way, not certain": "(✓)",
+    "points the other way, not certain": "(✗)",
     "does not hold": "✗",
     "no data": "·",
 }
 _DASH: Final = "\u2013"
 _STYLES: Final[dict[Verdict, str]] = {
     "holds": "green",
-    "holds, too few seeds to tell": "yellow",
-    "does not hold, too few seeds to tell": "yellow",
+    "points its way, not certain": "yellow",
+    "points the other way, not certain": "yellow",
     "does not hold": "red",
     "no data": "dim",
 }
@@ -151,8 +151,8 @@ def tally(comparisons: Sequence[Comparison]) -> Text:
     line = Text(f"{verdicts.total()} claims: ", style="bold")
     many: dict[Verdict, str] = {
         "holds": "hold",
-        "holds, too few seeds to tell": "hold with too few seeds to tell",
-        "does not hold, too few seeds to tell": "do not hold with too few seeds to tell",
+        "points its way, not certain": "point its way without certainty",
+        "points the other way, not certain": "point the other way without certainty",
         "does not hold": "do not hold",
         "no data": "have no data",
     }

@@ -29,7 +29,7 @@ def test_a_table_is_printed_with_both_sides(recollect: Recollect) -> None:
     assert ended.exit_code == 0, ended.output
     assert "79.8 ± 3.2" in ended.output
     assert "(n=6)" in ended.output
-    assert "does not hold" in ended.output
+    assert "not certain" in ended.output
     assert "no data for" in ended.output
 
 

@@ -116,17 +116,17 @@ def test_verdicts_follow_direction_and_test(runs: list[Record]) -> None:
     )
     judged = compare(exhibit, [*er, *er_p, *er_c, *er_pc]).claims
     found = {c.claim.better: c for c in judged if c.claim.benchmark == "mnist-split"}
-    assert found["er-c"].verdict == "does not hold, too few seeds to tell"
-    assert found["er-pc"].verdict == "holds, too few seeds to tell"
+    assert found["er-c"].verdict == "points the other way, not certain"
+    assert found["er-pc"].verdict == "points its way, not certain"
     # Six seeds: 2/64, times two for the two claims that reach it first, 0.09 by Holm over three.
     assert found["er-p"].difference.p_value == 2 / 64
-    assert found["er-p"].verdict == "holds, too few seeds to tell"
+    assert found["er-p"].verdict == "points its way, not certain"
     alone = dataclasses.replace(exhibit, claims=(found["er-p"].claim,))
     assert compare(alone, [*er, *er_p]).claims[0].verdict == "holds"
     alone = dataclasses.replace(exhibit, claims=(found["er-c"].claim,))
     assert compare(alone, [*er, *er_c]).claims[0].verdict == "does not hold"
     assert compare(alone, [er[0], er_c[0]]).claims[0].verdict == (
-        "does not hold, too few seeds to tell"
+        "points the other way, not certain"
     )
     elsewhere = [c for c in judged if c.claim.benchmark == "mnist-permuted"]
     assert {c.verdict for c in elsewhere} == {"no data"}
@@ -208,8 +208,8 @@ def test_csv_is_one_long_table_in_percent(runs: list[Record]) -> None:
     claims = [row for row in rows if row["kind"] == "claim"]
     assert {row["verdict"] for row in claims} <= {
         "holds",
-        "holds, too few seeds to tell",
-        "does not hold, too few seeds to tell",
+        "points its way, not certain",
+        "points the other way, not certain",
         "does not hold",
         "no data",
     }

@@ -44,7 +44,7 @@ def judged(said: Verdict, num_seeds: int = 10) -> JudgedClaim:
         (["holds", "holds"], "**held**"),
         (["holds", "does not hold"], "**not held**"),
         (["no data", "does not hold"], "**not held**"),
-        (["holds", "holds, too few seeds to tell"], "not yet decided"),
+        (["holds", "points its way, not certain"], "not yet decided"),
         (["holds", "no data"], "not yet decided"),
         ([], "not yet decided"),
     ],
@@ -58,7 +58,7 @@ def test_fewer_seeds_than_the_paper_had_refute_nothing() -> None:
 
 
 def test_noise_that_points_the_other_way_refutes_nothing() -> None:
-    assert verdict([judged("does not hold, too few seeds to tell", 30)]) == "not yet decided"
+    assert verdict([judged("points the other way, not certain", 30)]) == "not yet decided"
 
 
 def test_every_claim_of_every_exhibit_belongs_to_a_statement() -> None:

@@ -74,26 +74,15 @@ class Tape:
         calls, self._calls = self._calls, []
         return self._engine.measure(calls, Objective(losses, coefficients, groups, scales))
 
-    def measure_losses(
-        self,
-        losses: Float[Tensor, " examples"],
-        coefficients: Float[Tensor, " examples"],
-        groups: Groups,
-        scales: Float[Tensor, " groups"],
-        *,
-        to_be_joined: bool,
-    ) -> WeighedLosses:
+    def measure_losses(self, objective: Objective, *, to_be_joined: bool) -> WeighedLosses:
         """As `measure`, but weights will multiply losses instead of shares.
 
         Args:
-            losses: As for `measure`, as are the next three.
-            coefficients: See there.
-            groups: See there.
-            scales: See there.
+            objective: What `measure` takes apart.
             to_be_joined: Keep shares, for inner products with those of another pass.
         """
         calls, self._calls = self._calls, []
-        engine, objective = self._engine, Objective(losses, coefficients, groups, scales)
+        engine = self._engine
         if not to_be_joined:
             gram = engine.gram(calls, objective)
             return WeighedLosses([], objective, engine.parameters, gram=gram)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from recollect import nested
-from recollect.gradients import GradientEngine, Groups, Measurement, mixes_examples
+from recollect.gradients import GradientEngine, Groups, Measurement, Objective, mixes_examples
 from recollect.gradients.chain import (
     Chain,
     ChainPass,
@@ -153,9 +153,8 @@ class Network:
         with self.engine.record() as tape:
             outputs, losses = self._losses(self._prepared(batch.inputs), batch)
         kind = losses.dtype, losses.device
-        measured = tape.measure_losses(
-            losses, coefficients(*kind), groups, scales(*kind), to_be_joined=not incoming
-        )
+        objective = Objective(losses, coefficients(*kind), groups, scales(*kind))
+        measured = tape.measure_losses(objective, to_be_joined=not incoming)
         return Pass(losses.detach(), detached(outputs), measured)
 
     def measure_groups(

@@ -11,6 +11,8 @@ import argparse
 import os
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from statistics import median
 
 import torch
@@ -22,6 +24,7 @@ from perf.measuring import Block, alternate, cpu_seconds, one_thread
 from perf.roofline import BareChannelsLast
 from perf.shapes import BATCH, CAPACITY, SHAPES
 
+_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 # Steps of one run of the benchmark that the shape stands for.
 _STEPS_OF_A_RUN = {"mlp": 500, "cifar": 4875}
 
@@ -33,8 +36,6 @@ def contestant(shape_name: str, *, is_compiled: bool) -> tuple[Block, float]:
     bare = kind(shape.build, capacity=CAPACITY, replay=shape.replay)
     fill_bare(bare, shape)
     if is_compiled:
-        # A first run finds nothing that an earlier one compiled.
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp(prefix="recollect-perf-")
         bare.model = torch.compile(bare.model)  # type: ignore[assignment]
     rng = torch.Generator().manual_seed(0)
     inputs, labels = shape.inputs(BATCH, rng), shape.labels(BATCH, rng)
@@ -60,7 +61,8 @@ def measure(*, repetitions: int = 9, shapes: tuple[str, ...] = ("mlp", "cifar"))
         shape, steps = SHAPES[name], _STEPS_OF_A_RUN[name]
         plain, compiled = f"as it is, {shape.name}", f"compiled, {shape.name}"
         first, _ = contestant(name, is_compiled=False)
-        second, compiling = contestant(name, is_compiled=True)
+        with _empty_cache():
+            second, compiling = contestant(name, is_compiled=True)
         found = alternate({plain: first, compiled: second}, repetitions, told=f"compiled {name}")
         times |= found
         ratios.append(ratio(compiled, plain, shape.name, found, named="bare ER, compiled"))
@@ -76,6 +78,20 @@ def measure(*, repetitions: int = 9, shapes: tuple[str, ...] = ("mlp", "cifar"))
         ratios=ratios,
         tables=[Table("Compiling, and what one run gets back", columns, rows)],
     )
+
+
+@contextmanager
+def _empty_cache() -> Iterator[None]:
+    """Let the compiler find nothing that an earlier run left, and leave nothing itself."""
+    before = os.environ.get(_CACHE)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        os.environ[_CACHE] = folder
+        try:
+            yield
+        finally:
+            os.environ.pop(_CACHE)
+            if before is not None:
+                os.environ[_CACHE] = before
 
 
 def main() -> None:

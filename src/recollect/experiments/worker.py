@@ -106,7 +106,7 @@ class Worker:
 
 
 def leave_out_the_compiler() -> None:
-    """Let optimizers be built without importing torch's compiler, which takes longer than torch.
+    """Let optimizers be built without importing torch's compiler, which takes seconds.
 
     Torch marks some methods of its optimizers as not to be compiled, and imports the compiler on
     their first call to do so. Where nothing is compiled, each can be its own unmarked self. A torch

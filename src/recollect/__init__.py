@@ -5,4 +5,6 @@ from recollect.learner import Learner, StepReport
 from recollect.memory import Memory
 from recollect.methods import METHODS, method, methods
 
+__version__ = "0.1.0"
+
 __all__ = ["METHODS", "Learner", "Memory", "StepReport", "benchmark", "method", "methods"]

@@ -1,9 +1,11 @@
 """The `recollect` command: one file a subcommand."""
 
 import sys
+from typing import Annotated
 
 import typer
 
+from recollect import __version__
 from recollect.cli import data, figure, inspect, paper, report, run
 from recollect.errors import RecollectError
 
@@ -21,8 +23,19 @@ app.command("figure")(figure.figure)
 app.command("inspect")(inspect.inspect)
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"recollect {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _recollect() -> None:
+def _recollect(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print and exit."),
+    ] = False,
+) -> None:
     """Task-free online continual learning."""
 
 

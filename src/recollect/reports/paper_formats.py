@@ -38,6 +38,7 @@ _WORDS: Final[dict[Variant, str]] = {
     "separate": "ours, separate passes",
     "joint": "ours, joint pass",
 }
+_CLAIM_COLUMNS: Final = ("claim of the paper", "here", "difference", "95 % interval", "n", "p")
 _COLUMNS: Final = (
     "exhibit",
     "kind",
@@ -79,12 +80,17 @@ def as_markdown(comparison: Comparison) -> str:
     for row in _rows(comparison):
         lines += _markdown_row([row.heading, row.whose, *row.entries])
     lines += ["", *(f"{line}  " for line in _legend(comparison)), ""]
-    lines += _markdown_row(["claim of the paper", "here", "difference", "95 % interval", "n", "p"])
-    lines += _markdown_row(["---", "---", "---:", "---:", "---:", "---:"])
-    for claim in comparison.claims:
-        verdict = f"{MARKS[claim.verdict]} {claim.verdict}"
-        lines += _markdown_row([claim_text(claim), verdict, *_difference_entries(claim)])
-    return "\n".join([*lines, ""])
+    claims = [
+        [claim_text(claim), f"{MARKS[claim.verdict]} {claim.verdict}", *_difference_entries(claim)]
+        for claim in _tested(comparison)
+    ]
+    if claims:
+        lines += _markdown_row(_CLAIM_COLUMNS)
+        lines += _markdown_row(["---", "---", "---:", "---:", "---:", "---:"])
+        lines += [line for claim in claims for line in _markdown_row(claim)]
+        lines += [""]
+    lines += [line for untested in _untested(comparison) for line in (untested, "")]
+    return "\n".join(lines)
 
 
 def as_latex(comparison: Comparison) -> str:
@@ -95,14 +101,16 @@ def as_latex(comparison: Comparison) -> str:
     lines += [f"\\begin{{tabular}}{{ll{'r' * len(columns)}}}", "\\toprule"]
     lines += [_latex_row(["", "", *columns]), "\\midrule"]
     lines += [_latex_row([row.heading, row.whose, *row.entries]) for row in _rows(comparison)]
-    lines += ["\\bottomrule", "\\end{tabular}", "", "\\begin{tabular}{llrrrr}", "\\toprule"]
-    heading = ["claim", "here", "difference", "95 % interval", "n", "p"]
-    lines += [_latex_row(heading), "\\midrule"]
-    lines += [
+    lines += ["\\bottomrule", "\\end{tabular}", ""]
+    lines += [f"% {line}" for line in _untested(comparison)]
+    claims = [
         _latex_row([claim_text(claim), claim.verdict, *_difference_entries(claim)])
-        for claim in comparison.claims
+        for claim in _tested(comparison)
     ]
-    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
+    if claims:
+        lines += ["\\begin{tabular}{llrrrr}", "\\toprule", _latex_row(_CLAIM_COLUMNS)]
+        lines += ["\\midrule", *claims, "\\bottomrule", "\\end{tabular}", ""]
+    return "\n".join(lines)
 
 
 def as_csv(comparisons: Sequence[Comparison]) -> str:
@@ -127,22 +135,19 @@ def as_terminal(comparison: Comparison) -> Group:
         style = "" if row.is_ours else "dim"
         shown.add_row(Text(row.heading, style="bold"), row.whose, *row.entries, style=style)
     claims = Table(box=None, pad_edge=False, header_style="bold")
-    headings = ("claim of the paper", "", "here", "difference", "95 % interval", "n", "p")
-    for heading in headings:
-        left = heading in ("claim of the paper", "", "here")
+    said, *others = _CLAIM_COLUMNS
+    for heading in (said, "", *others):
+        left = heading in (said, "", "here")
         claims.add_column(heading, justify="left" if left else "right")
-    for claim in comparison.claims:
-        if claim.verdict == "no data":
-            continue
+    for claim in _tested(comparison):
         style = _STYLES[claim.verdict]
         verdict = (Text(MARKS[claim.verdict], style=style), Text(claim.verdict, style=style))
         claims.add_row(claim_text(claim), *verdict, *_difference_entries(claim))
     legend = Text("\n".join(_legend(comparison)), style="dim")
     title = Text(_title(comparison), style="bold underline")
     parts = [claims] if claims.row_count else []
-    return Group(
-        title, Text(), shown, Text(), legend, Text(), *parts, *_untested(comparison), Text()
-    )
+    untested = [Text(line, style="dim") for line in _untested(comparison)]
+    return Group(title, Text(), shown, Text(), legend, Text(), *parts, *untested, Text())
 
 
 def tally(comparisons: Sequence[Comparison]) -> Text:
@@ -163,7 +168,11 @@ def tally(comparisons: Sequence[Comparison]) -> Text:
     return line + Text(", ").join(parts) + Text(".")
 
 
-def _untested(comparison: Comparison) -> list[Text]:
+def _tested(comparison: Comparison) -> list[JudgedClaim]:
+    return [claim for claim in comparison.claims if claim.verdict != "no data"]
+
+
+def _untested(comparison: Comparison) -> list[str]:
     """Say in one line what there are no runs for; a screen of `no data` hides the rest."""
     where = Counter(
         claim_text(claim).split(":")[0] for claim in comparison.claims if claim.verdict == "no data"
@@ -172,7 +181,7 @@ def _untested(comparison: Comparison) -> list[Text]:
         return []
     listed = "; ".join(f"{place} ({num})" for place, num in where.items())
     mark = MARKS["no data"]
-    return [Text(f"{mark} no data for {where.total()} claims: {listed}", style="dim")]
+    return [f"{mark} no data for {where.total()} claims: {listed}"]
 
 
 def claim_text(judged: JudgedClaim) -> str:

@@ -2,6 +2,7 @@ import csv
 import dataclasses
 import io
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from rich.console import Console
 
 from recollect.experiments.record import Record
 from recollect.reports.cells import final_accuracy
-from recollect.reports.paper import compare, exhibit_named, variants, wanted_cells
+from recollect.reports.paper import Comparison, compare, exhibit_named, variants, wanted_cells
 from recollect.reports.paper_formats import as_csv, as_latex, as_markdown, as_terminal
 from recollect.reports.paper_numbers import EXHIBITS
 
@@ -187,6 +188,18 @@ def test_markdown_has_both_sides_with_n_and_the_meaning_of_the_spread(runs: list
     assert "does not name, n = 10" in text
     widths = {line.count("|") for line in text.split("\n\n")[1].splitlines()}
     assert widths == {7}
+
+
+@pytest.mark.parametrize("form", [as_markdown, as_latex])
+def test_claims_without_runs_take_one_line(
+    form: Callable[[Comparison], str], runs: list[Record]
+) -> None:
+    lines = form(compare(exhibit_named("table1"), runs)).splitlines()
+    told = [line for line in lines if "no data" in line]
+    assert len(told) == 1
+    assert "MINI-S (joint) (5)" in told[0]
+    assert sum("MNIST-S: ER-P above ER" in line for line in lines) == 2  # above ER, above ER-C
+    assert "claim of the paper" not in form(compare(exhibit_named("figure4"), runs))
 
 
 def test_latex_escapes_what_latex_would_eat(runs: list[Record]) -> None:

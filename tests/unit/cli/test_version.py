@@ -1,0 +1,13 @@
+from importlib.metadata import version
+
+from typer.testing import CliRunner
+
+import recollect
+from recollect.cli import app
+
+
+def test_command_package_and_distribution_say_the_same_version() -> None:
+    ended = CliRunner().invoke(app, ["--version"])
+    assert ended.exit_code == 0
+    assert ended.output == f"recollect {recollect.__version__}\n"
+    assert recollect.__version__ == version("recollect")

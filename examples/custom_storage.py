@@ -1,6 +1,8 @@
 """A storage policy of your own, in one file: keep what came last, class by class.
 
 Run it: python examples/custom_storage.py
+Compare it with ER, `recollect run mnist-split -m er -m mine` and
+--set methods.mine.storage=examples/custom_storage.py:NewestOfEachClass
 """
 
 import torch

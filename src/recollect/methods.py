@@ -57,7 +57,7 @@ _LEARNER_OPTIONS: Final = ("loss", "transform", "iterations", "passes", "weighs"
 
 
 def method(
-    name: str,
+    name: str | Method,
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     *,
@@ -69,7 +69,7 @@ def method(
     """Build a learner from a method's name.
 
     Args:
-        name: One of `methods()`.
+        name: One of `methods()`, or a `Method` of your own: a row of three parts.
         model: As for `Learner`.
         optimizer: As for `Learner`.
         capacity: Slots of the memory.
@@ -86,9 +86,9 @@ def method(
         >>> method("er-pc-mir", model, sgd, step_size=3.0, candidates=20).rule.step_size
         3.0
     """
-    if name not in METHODS:
+    row = name if isinstance(name, Method) else METHODS.get(name)
+    if row is None:
         raise ValueError(f"`name` is {name!r}; choose one of {', '.join(METHODS)}.{_near(name)}")
-    row = METHODS[name]
     parts = {
         part: {key: options.pop(key) for key in list(options) if key in _settings(kind)}
         for part, kind in (
@@ -100,7 +100,8 @@ def method(
     own = {key: options.pop(key) for key in _LEARNER_OPTIONS if key in options}
     memory_device = options.pop("memory_device", "cpu")
     if options:
-        raise TypeError(_unknown_options(name, row, list(options)))
+        shown = "of your own" if isinstance(name, Method) else repr(name)
+        raise TypeError(_unknown_options(shown, row, list(options)))
     if row.storage is None or row.retrieval is None:
         return Learner(model, optimizer, seed=seed, **own)
     return Learner(
@@ -132,11 +133,11 @@ def _unknown_options(name: str, row: Method, unknown: list[str]) -> str:
     near = difflib.get_close_matches(unknown[0], known, n=1)
     hint = f" Did you mean `{near[0]}`?" if near else ""
     return (
-        f"method {name!r} has no option {', '.join(f'`{key}`' for key in unknown)}; its options "
+        f"method {name} has no option {', '.join(f'`{key}`' for key in unknown)}; its options "
         f"are {', '.join(known)}.{hint}"
     )
 
 
-def _near(name: str) -> str:
+def _near(name: object) -> str:
     near = difflib.get_close_matches(str(name).lower().replace("_", "-"), METHODS, n=1)
     return f" Did you mean {near[0]!r}?" if near else ""

@@ -1,6 +1,5 @@
 """The examples run, say what they promise, and stay short enough to read."""
 
-import importlib
 import importlib.util
 import os
 import subprocess
@@ -29,19 +28,13 @@ def load(name: str) -> ModuleType:
     return module
 
 
-def can_check_storage() -> bool:
-    if importlib.util.find_spec("recollect.testing") is None:
-        return False
-    return hasattr(importlib.import_module("recollect.testing"), "check_storage")
-
-
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_is_short(path: Path) -> None:
     assert len(path.read_text().splitlines()) < LONGEST
 
 
 def test_every_example_is_run_here() -> None:
-    expected = {"custom_storage", "drop_in", "own_loop", "resume_after_crash"}
+    expected = {"custom_rule", "custom_storage", "drop_in", "own_loop", "resume_after_crash"}
     assert {path.stem for path in EXAMPLES} == expected
 
 
@@ -80,7 +73,21 @@ def test_a_crash_changes_nothing() -> None:
     ]
 
 
-@pytest.mark.skipif(not can_check_storage(), reason="recollect.testing.check_storage is to come")
+def test_the_custom_rule_passes_the_checks(capsys: pytest.CaptureFixture[str]) -> None:
+    load("custom_rule").main()
+    assert capsys.readouterr().out.startswith("weights of the last step: tensor([1.0")
+
+
+def test_surgery_takes_the_conflict_out_and_leaves_agreement_alone() -> None:
+    surgery = load("custom_rule").Surgery()
+    incoming, replayed = torch.tensor([1.0, 0.0]), torch.tensor([[-1.0, 2.0], [-1.0, 0.0]])
+    rows = torch.cat((incoming[None], replayed))
+    # g loses its part along r = (-1, 1), r its part along g: (1/2, 1/2) + (0, 1).
+    assert torch.allclose(surgery(rows @ rows.T) @ rows, torch.tensor([0.5, 1.5]))
+    rows[1:] *= -1
+    assert torch.allclose(surgery(rows @ rows.T), torch.tensor([1.0, 0.5, 0.5]))
+
+
 def test_the_custom_storage_passes_the_checks(capsys: pytest.CaptureFixture[str]) -> None:
     load("custom_storage").main()
     first, second = capsys.readouterr().out.splitlines()
@@ -88,7 +95,6 @@ def test_the_custom_storage_passes_the_checks(capsys: pytest.CaptureFixture[str]
     assert second.startswith("stored in the last")
 
 
-@pytest.mark.skipif(not can_check_storage(), reason="recollect.testing.check_storage is to come")
 def test_the_custom_storage_keeps_the_newest_of_each_class() -> None:
     net = model()
     storage = load("custom_storage").NewestOfEachClass()

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 import recollect
-from recollect import METHODS, Learner, method, methods
+from recollect import METHODS, Learner, Method, method, methods
 from recollect.models import mlp, seeded
 from recollect.retrieval import MaximallyInterfered, Uniform
 from recollect.rules import AveragedProjection, GradientSum, PrincipalDirection
@@ -28,7 +28,7 @@ ROWS = {
 }
 
 
-def build(name: str, **options: object) -> Learner:
+def build(name: str | Method, **options: object) -> Learner:
     model = seeded(lambda: mlp(4, 3), 0)
     sgd = torch.optim.SGD(model.parameters(), lr=0.1)
     return method(name, model, sgd, **options)  # type: ignore[arg-type]
@@ -183,3 +183,13 @@ def test_a_replay_larger_than_the_memory_is_refused(capacity: int, replay: int) 
 
 def test_the_names_are_public() -> None:
     assert {"METHODS", "method", "methods"} <= set(recollect.__all__)
+
+
+def test_a_row_of_ones_own_is_built_like_a_named_one() -> None:
+    row = Method("mine", ClassBalanced, MaximallyInterfered, AveragedProjection)
+    learner = build(row, capacity=30, replay=5, candidates=7)
+    assert isinstance(learner.storage, ClassBalanced)
+    assert learner.retrieval == MaximallyInterfered(replay=5, candidates=7)
+    assert isinstance(learner.rule, AveragedProjection)
+    with pytest.raises(TypeError, match="method of your own has no option `step_size`"):
+        build(row, step_size=3.0)

@@ -10,6 +10,7 @@ import recollect
 from recollect.benchmarks import Benchmark
 from recollect.datasets import LabelledData, load
 from recollect.experiments.cell import Cell
+from recollect.experiments.own_parts import with_own_parts
 from recollect.learner import Learner
 from recollect.models import mlp, reduced_resnet18, seeded
 
@@ -29,7 +30,7 @@ def build(cell: Cell, seed: int) -> tuple[Benchmark, Learner]:
     # A method without a memory takes no capacity and ignores these two.
     sizes = {"capacity": cell.capacity, "replay": cell.learner["replay"]} if cell.capacity else {}
     learner = recollect.method(
-        cell.base,
+        with_own_parts(cell.base, cell.parts),
         model,
         _optimizer(cell, model),
         seed=seed,

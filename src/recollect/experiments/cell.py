@@ -26,7 +26,7 @@ class Cell:
         benchmark: Name of the benchmark.
         protocol: Whose reading of it.
         method: What the spec calls the method.
-        base: Which of `recollect.methods()` it is.
+        base: Which of `recollect.methods()` it is, or which it changes parts of.
         capacity: Slots of the memory, 0 without one.
         learner: Replay, iterations and passes.
         options: Every option of storage, retrieval and rule.
@@ -35,6 +35,7 @@ class Cell:
         optimizer: How it steps.
         evaluation: What is counted, and how often.
         found: How tuned values were found, by TOML path. It changes no number and is not hashed.
+        parts: Parts that come from files of the user: where each is, and the file's SHA-256.
     """
 
     benchmark: str
@@ -49,23 +50,32 @@ class Cell:
     optimizer: Settings
     evaluation: Settings
     found: dict[str, str] = field(default_factory=dict)
+    parts: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def canonical_json(self) -> str:
         """The cell as JSON, the same for the same settings however they were written."""
-        return _canonical(dataclasses.asdict(self))
+        return _canonical(self._settings())
 
     @cached_property
     def spec_hash(self) -> str:
         """SHA-256 of the settings that decide the numbers."""
-        settings = dataclasses.asdict(self)
+        settings = self._settings()
         del settings["found"]
+        for part in settings.get("parts", {}).values():
+            part["where"] = part["where"].rpartition("/")[2]  # the same file in another folder
         return hashlib.sha256(_canonical(settings).encode()).hexdigest()
 
     @classmethod
     def from_json(cls, text: str) -> "Cell":
         """Build the cell that `canonical_json` described."""
         return cls(**json.loads(text))
+
+    def _settings(self) -> Settings:
+        settings = dataclasses.asdict(self)
+        if not self.parts:  # not written out: old records keep their hash
+            del settings["parts"]
+        return settings
 
 
 def cells(
@@ -129,6 +139,7 @@ def _cell(spec: Spec, method: MethodTable, capacity: int, defaults: Defaults) ->
         optimizer=optimizer,
         evaluation=spec.evaluation.model_dump(),
         found={path: how for path, how in found.items() if how is not None},
+        parts=dict(method.parts),
     )
 
 

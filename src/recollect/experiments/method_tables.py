@@ -1,28 +1,35 @@
 """`[methods.NAME]` of a spec: which method, and its options."""
 
-import dataclasses
 import re
-import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, get_args
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError
 
 from recollect.benchmarks import Defaults
+from recollect.experiments.method_options import (
+    Option,
+    option_defaults,
+    option_types,
+    required_options,
+    settable,
+)
 from recollect.experiments.nearest import nearest
+from recollect.experiments.own_parts import PARTS, digest_of, with_own_parts
 from recollect.learner.network import Weighs
 from recollect.learner.passes import Passes, check_passes
 from recollect.methods import METHODS, Method
 from recollect.rules import Rule
 
 Problem = tuple[str, str]
-Option = str | int | float | bool | None
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
 # What a method's table may say beside the method's own options.
 _OWN: Final[Mapping[str, Any]] = {
     "base": str,
+    **dict.fromkeys(PARTS, str),
     "found": str,
     "lr": float,
     "replay": int,
@@ -40,32 +47,32 @@ class MethodTable:
 
     Attributes:
         name: What the spec calls it, and what tables will.
-        base: Which of `recollect.methods()` it is.
+        base: Which of `recollect.methods()` it is, or which it changes parts of.
         options: Every option of its storage, retrieval and rule, defaults written out.
+        has_memory: Whether it keeps examples at all.
         found: How the options were found.
         learner: Its own learning rate, replay, iterations or passes, where they differ.
+        parts: `where` and `sha256` of the parts that come from files of the user.
     """
 
     name: str
     base: str
     options: dict[str, Option]
+    has_memory: bool
     found: str | None = None
     learner: dict[str, Option] = field(default_factory=dict)
-
-    @property
-    def has_memory(self) -> bool:
-        """Whether it keeps examples at all."""
-        return METHODS[self.base].storage is not None
+    parts: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 def read_method(
-    name: str, table: Mapping[str, Any], *, shared: Mapping[str, Any]
+    name: str, tables: Mapping[str, Any], *, shared: Mapping[str, Any]
 ) -> tuple[MethodTable | None, list[Problem]]:
     """Check one method's table.
 
     Args:
         name: The table's name.
-        table: Its content.
+        tables: All methods' tables: a method with parts of its own has its base's settings, where
+            it does not say otherwise, so that the two differ in these parts alone.
         shared: `[learner]` of the same spec, for rules that involve both.
 
     Returns:
@@ -74,16 +81,21 @@ def read_method(
     """
     if not _NAME.fullmatch(name):
         return None, [("", "is no name for a method; use small letters, digits and hyphens.")]
-    base = table.get("base", name)
+    table: Mapping[str, Any] = tables[name]
+    own = {part: table[part] for part in PARTS if part in table}
+    base = table.get("base", "er" if own and name not in METHODS else name)
     if not isinstance(base, str) or base not in METHODS:
         return None, [
             (".base" if "base" in table else "", f"{base!r} is no method; {nearest(base, METHODS)}")
         ]
-    kinds = _option_types(METHODS[base])
+    parts, row, problems = _read_parts(name, base, own)
+    if row is None:
+        return None, problems
+    kinds = option_types(row)
     known = {**_OWN, **kinds}
-    problems = []
     values: dict[str, Any] = {}
-    for key, value in table.items():
+    said = {**_inherited(tables.get(base) if own else None, known), **table}
+    for key, value in said.items():
         if key not in known:
             problems.append((f".{key}", f"unknown key; {nearest(key, known)}"))
             continue
@@ -93,24 +105,65 @@ def read_method(
             ).validate_python(value)
         except ValidationError as error:
             problems.append((f".{key}", f"is {value!r}; it should be {_wanted(error)}."))
+        except PydanticSchemaGenerationError:
+            problems.append((f".{key}", f"is of type {known[key]}, which no spec can say."))
     options = {key: values[key] for key in kinds if key in values}
+    problems += [
+        (f".{key}", f"is missing; {kind.__name__} needs it.")
+        for key, kind in required_options(row).items()
+        if key not in said
+    ]
     learner = {key: values[key] for key in _OF_THE_LEARNER if key in values}
-    problems += _impossible(base, options, learner, shared)
+    if options.keys() >= required_options(row).keys():
+        problems += _impossible(row, options, learner, shared)
     if problems:
         return None, problems
-    filled = {**_defaults(METHODS[base]), **options}
-    return MethodTable(name, base, filled, values.get("found"), learner), []
+    filled = {**option_defaults(row), **options}
+    has_memory = row.storage is not None
+    return MethodTable(name, base, filled, has_memory, values.get("found"), learner, parts), []
+
+
+def _read_parts(
+    name: str, base: str, own: Mapping[str, object]
+) -> tuple[dict[str, dict[str, str]], Method | None, list[Problem]]:
+    """Find the parts a table takes from files, and the row they make of its base."""
+    if not own:
+        return {}, METHODS[base], []
+    if name in METHODS:
+        problem = f"{name} is a method of the library; give yours a name of its own."
+        return {}, None, [("", problem)]
+    parts: dict[str, dict[str, str]] = {}
+    problems = []
+    for part, where in own.items():
+        if part != "rule" and METHODS[base].storage is None:
+            problems.append((f".{part}", f"{base} has no memory; choose another base."))
+            continue
+        try:
+            parts[part] = {"where": str(where), "sha256": digest_of(str(where))}
+            with_own_parts(base, {part: parts[part]})
+        except ValueError as error:
+            problems.append((f".{part}", str(error)))
+    return parts, None if problems else with_own_parts(base, parts), problems
+
+
+def _inherited(of_base: object, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the base's table says that can be said of this method, too."""
+    if not isinstance(of_base, Mapping):
+        return {}
+    own = ("base", "found", *PARTS)
+    return {key: value for key, value in of_base.items() if key in known and key not in own}
 
 
 def _impossible(
-    base: str, options: Mapping[str, Any], own: Mapping[str, Any], shared: Mapping[str, Any]
+    row: Method, options: Mapping[str, Any], own: Mapping[str, Any], shared: Mapping[str, Any]
 ) -> list[Problem]:
     """Try each option alone, so that one bad value does not hide another; then all together."""
     learner = {**shared, **own}
     replay = learner["replay"] if _is_count(learner.get("replay")) else Defaults().replay
     problems = []
+    always = {key: options[key] for key in required_options(row)}
     for key, value in options.items():
-        if complaint := _complaint(base, {key: value}, replay):
+        if complaint := _complaint(row, {**always, key: value}, replay):
             problems.append((f".{key}", complaint))
     problems += [
         (f".{key}", f"is {own[key]!r}; it should be a whole number from 1.")
@@ -122,7 +175,7 @@ def _impossible(
     if problems:
         return problems
     passes = learner.get("passes")
-    complaint = _complaint(base, options, replay, passes if passes in get_args(Passes) else None)
+    complaint = _complaint(row, options, replay, passes if passes in get_args(Passes) else None)
     return [("", complaint)] if complaint else []
 
 
@@ -131,13 +184,12 @@ def _is_count(value: object) -> bool:
 
 
 def _complaint(
-    base: str, options: Mapping[str, Any], replay: int, passes: str | None = None
+    row: Method, options: Mapping[str, Any], replay: int, passes: str | None = None
 ) -> str | None:
     """Build the method's parts with these options and return what they say against them."""
-    row = METHODS[base]
     try:
         for kind in (row.storage, row.retrieval, row.rule):
-            own = {part.name: options[part.name] for part in _fields(kind) if part.name in options}
+            own = {key: options[key] for key in settable(kind) if key in options}
             if kind is row.retrieval and kind is not None:
                 own["replay"] = replay
             part = None if kind is None else kind(**own)
@@ -148,32 +200,9 @@ def _complaint(
     return None
 
 
-def _option_types(row: Method) -> dict[str, Any]:
-    return {
-        option.name: typing.get_type_hints(kind)[option.name]
-        for kind, option in _option_fields(row)
-    }
-
-
-def _defaults(row: Method) -> dict[str, Any]:
-    return {option.name: option.default for _, option in _option_fields(row)}
-
-
-def _option_fields(row: Method) -> Iterator[tuple[type, "dataclasses.Field[Any]"]]:
-    for kind in (row.storage, row.retrieval, row.rule):
-        if kind is not None:
-            yield from ((kind, part) for part in _fields(kind) if part.name != "replay")
-
-
-def _fields(kind: type | None) -> tuple["dataclasses.Field[Any]", ...]:
-    if kind is None or not dataclasses.is_dataclass(kind):
-        return ()
-    return dataclasses.fields(kind)
-
-
 def _wanted(error: ValidationError) -> str:
     wanted = (
-        str(found["msg"]).removeprefix("Input should be ").removeprefix("a valid ")
+        str(found["msg"]).removeprefix("Input should be ").replace("a valid ", "a ")
         for found in error.errors()
     )
     return " or ".join(dict.fromkeys(wanted))

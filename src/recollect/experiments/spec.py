@@ -276,7 +276,7 @@ def _read_methods(raw: Mapping[str, Any]) -> tuple[dict[str, MethodTable], list[
     for name, table in tables.items():
         if not isinstance(table, Mapping):
             continue  # reported as a wrong type already
-        method, of_this = read_method(name, table, shared=shared)
+        method, of_this = read_method(name, tables, shared=shared)
         problems += [(f"methods.{name}{path}", message) for path, message in of_this]
         if method is not None:
             methods[name] = method

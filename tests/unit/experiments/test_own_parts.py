@@ -1,0 +1,211 @@
+"""Parts from a file of the user: found, checked, hashed, run by a worker, and continued."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from recollect.cli import app
+from recollect.errors import ConfigError
+from recollect.experiments.build import build
+from recollect.experiments.cell import Cell, cells
+from recollect.experiments.execute import Stopped, execute
+from recollect.experiments.request import Request, requests
+from recollect.experiments.sameness import without_times
+from recollect.experiments.spec import load_spec
+from recollect.experiments.store import Store
+
+IDEA = """
+from dataclasses import dataclass
+
+import torch
+
+from recollect.retrieval import Retrieval
+from recollect.rules import Rule
+from recollect.storage import Placement, Reservoir, Storage
+
+print("a machine may be reading our output")
+
+
+class Never(Storage):
+    def place(self, labels, memory, evidence, rng):
+        slots = torch.arange(len(memory), len(memory) + len(labels))
+        return Placement(torch.where(slots < memory.capacity, slots, -1))
+
+
+@dataclass(frozen=True)
+class Oldest(Retrieval):
+    replay: int
+    skip: int = 0
+
+    def select(self, memory, probe, rng):
+        return torch.arange(len(memory))[: self.replay]
+
+
+@dataclass(frozen=True)
+class Half(Rule):
+    share: float
+    device: torch.device = torch.device("cpu")
+
+    def __call__(self, gram):
+        weights = gram.new_full((len(gram),), self.share / (len(gram) - 1))
+        weights[0] = 1 - self.share
+        return weights
+
+
+class Unfinished(Storage):
+    pass
+"""
+
+CellOf = Callable[..., Cell]
+
+
+@pytest.fixture
+def idea(tmp_path: Path) -> Path:
+    path = tmp_path / "idea.py"
+    path.write_text(IDEA)
+    return path
+
+
+@pytest.fixture
+def cell_of(small_spec: Path, idea: Path) -> CellOf:
+    def resolve(*settings: str, method: str = "mine") -> Cell:
+        overrides = [
+            f"methods.{method}.{setting}".replace("IDEA", str(idea)) for setting in settings
+        ]
+        (cell,) = cells(load_spec(small_spec, overrides=overrides), methods=[method])
+        return cell
+
+    return resolve
+
+
+def problems_of(cell_of: CellOf, *settings: str, method: str = "mine") -> dict[str, str]:
+    with pytest.raises(ConfigError) as raised:
+        cell_of(*settings, method=method)
+    return dict(raised.value.problems)
+
+
+def test_all_three_parts_reach_the_learner_with_their_options(cell_of: CellOf) -> None:
+    cell = cell_of(
+        "storage=IDEA:Never", "retrieval=IDEA:Oldest", "rule=IDEA:Half", "share=0.25", "skip=3"
+    )
+    _, learner = build(Cell.from_json(cell.canonical_json), 0)
+    assert type(learner.storage).__name__ == "Never"
+    assert type(learner.retrieval).__name__ == "Oldest"
+    assert vars(learner.retrieval) == {"replay": 10, "skip": 3}
+    assert vars(learner.rule)["share"] == 0.25
+    assert cell.options == {"share": 0.25, "skip": 3}  # a device is nothing a spec can say
+
+
+def test_a_part_can_be_one_of_the_librarys(cell_of: CellOf) -> None:
+    _, learner = build(cell_of("storage=IDEA:Reservoir"), 0)
+    assert type(learner.storage).__module__ == "recollect.storage.reservoir"
+
+
+def test_the_rest_is_the_bases_with_the_settings_the_spec_gives_it(
+    small_spec: Path, idea: Path
+) -> None:
+    with small_spec.open("a") as spec:
+        spec.write("[methods.er-pc]\nlr = 0.3\nstep_size = 7.0\npick = 'proportional'\n")
+        spec.write(f"[methods.mine]\nbase = 'er-pc'\nstorage = '{idea}:Never'\nnorm_floor = 2.0\n")
+    (cell,) = cells(load_spec(small_spec), methods=["mine"])
+    assert cell.optimizer["lr"] == 0.3
+    assert (cell.options["step_size"], cell.options["norm_floor"]) == (7.0, 2.0)
+    assert "pick" not in cell.options  # of the storage that was replaced
+
+
+def test_the_hash_follows_the_file_and_not_where_it_lies(
+    cell_of: CellOf, idea: Path, tmp_path: Path
+) -> None:
+    first = cell_of("storage=IDEA:Never")
+    (tmp_path / "elsewhere").mkdir()
+    copy = tmp_path / "elsewhere" / "idea.py"
+    copy.write_text(IDEA)
+    assert cell_of(f"storage={copy}:Never").spec_hash == first.spec_hash
+    assert cell_of("storage=IDEA:Reservoir").spec_hash != first.spec_hash
+    idea.write_text(IDEA.replace("-1", "-1 "))
+    assert cell_of("storage=IDEA:Never").spec_hash != first.spec_hash
+
+
+def test_a_file_changed_since_is_not_run_for_what_it_was(cell_of: CellOf, idea: Path) -> None:
+    cell = cell_of("storage=IDEA:Never")
+    idea.write_text(IDEA.replace("-1", "-2"))
+    record = execute(Request(cell, 0, "again"))
+    assert record.status == "failed"
+    assert "was changed meanwhile; run the command again" in str(record.error)
+
+
+def test_what_was_hashed_is_what_runs(cell_of: CellOf, idea: Path) -> None:
+    build(cell_of("storage=IDEA:Never"), 0)
+    idea.write_text(IDEA.replace("class Never", "class Never_").replace("IDEA", ""))
+    told = problems_of(cell_of, "storage=IDEA:Never")
+    assert "has no class Never; did you mean `Never_`?" in told["methods.mine.storage"]
+
+
+def test_a_file_may_import_its_neighbours(cell_of: CellOf, idea: Path) -> None:
+    (idea.parent / "neighbour_of_idea.py").write_text("from recollect.storage import Reservoir")
+    idea.write_text("from neighbour_of_idea import Reservoir")
+    assert build(cell_of("storage=IDEA:Reservoir"), 0)[1].storage is not None
+
+
+@pytest.mark.parametrize(
+    ("settings", "where", "told"),
+    [
+        (["storage=Never"], ".storage", "is 'Never'; write it as path/to/file.py:Class."),
+        (["storage=gone.py:Never"], ".storage", "gone.py cannot be read (No such file"),
+        (["storage=IDEA:Nevr"], ".storage", "has no class Nevr; did you mean `Never`?"),
+        (["storage=IDEA:Half"], ".storage", "which is no storage; derive it from Storage."),
+        (["storage=IDEA:Unfinished"], ".storage", "which lacks place; write it."),
+        (["rule=IDEA:Half"], ".share", "is missing; Half needs it."),
+        (["rule=IDEA:Half", "share='a'"], ".share", "it should be a number."),
+        (["rule=IDEA:Half", "share=0.5", "shar=1"], ".shar", "did you mean `share`?"),
+        (["base=van", "storage=IDEA:Never"], ".storage", "van has no memory"),
+        (["base=err", "storage=IDEA:Never"], ".base", "'err' is no method"),
+        (["storage=IDEA:Never", "rule=IDEA:Never"], ".rule", "which is no rule"),
+        (["storage=3"], ".storage", "is '3'; write it as"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place_and_its_cure(
+    cell_of: CellOf, settings: list[str], where: str, told: str
+) -> None:
+    assert told in problems_of(cell_of, *settings)[f"methods.mine{where}"]
+
+
+@pytest.mark.parametrize("line", ["1 / 0", "raise SystemExit(3)", "def"])
+def test_a_file_that_cannot_be_run_is_told(cell_of: CellOf, idea: Path, line: str) -> None:
+    idea.write_text(line)
+    told = problems_of(cell_of, "storage=IDEA:Never")["methods.mine.storage"]
+    assert "cannot be imported from idea.py" in told
+
+
+def test_a_method_of_the_library_keeps_its_parts(cell_of: CellOf) -> None:
+    told = problems_of(cell_of, "storage=IDEA:Never", method="er")
+    assert told == {"methods.er": "er is a method of the library; give yours a name of its own."}
+
+
+def test_a_run_is_continued_to_the_same_bits(cell_of: CellOf, tmp_path: Path) -> None:
+    request = requests([cell_of("storage=IDEA:Never", "rule=IDEA:Half", "share=0.5")], [0])[0]
+    steps = iter(range(10_000))
+    with pytest.raises(Stopped):
+        execute(request, checkpoints=tmp_path / "place", should_stop=lambda: next(steps) > 9)
+    continued = execute(request, checkpoints=tmp_path / "place")
+    assert continued.num_resumes == 1
+    assert without_times(continued) == without_times(execute(request))
+
+
+def test_the_command_compares_an_idea_with_er(
+    small_spec: Path, idea: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", "--spec", str(small_spec), "-m", "er", "-m", "mine", "--out", str(tmp_path)]
+    words += ["--set", f"methods.mine.retrieval={idea}:Oldest", "--workers", "1", "--json"]
+    ended = CliRunner().invoke(app, words)
+    assert ended.exit_code == 0, ended.output
+    records = Store(tmp_path).records()
+    assert {(record.method, record.seed) for record in records} == {
+        (method, seed) for method in ("er", "mine") for seed in (0, 1)
+    }
+    assert all(record.status == "done" for record in records)
+    command = next(record.command for record in records if record.method == "mine")
+    assert f"--set methods.mine.retrieval={idea}:Oldest" in command
+    assert "a machine may be" not in ended.stdout

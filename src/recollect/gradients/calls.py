@@ -25,6 +25,7 @@ class Call:
     differentiable: list[int]  # which of the returned tensors the edges belong to
     shapes: list[torch.Size]
     outputs: list[Tensor] | None  # values, kept while a plan is being made
+    autocast: torch.dtype | None  # what was on during the call
     layout: Layout = "first"
     statistics: tuple[Tensor, Tensor] | None = None  # what BatchNorm's pass kept, if known
 

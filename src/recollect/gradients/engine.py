@@ -25,6 +25,7 @@ from recollect.gradients.normalization import mixes_examples
 from recollect.gradients.objective import Objective
 from recollect.gradients.paths import ancestor_called, is_inside, owned_parameters
 from recollect.gradients.places import agree, find_layouts, starting_places, units_at
+from recollect.gradients.precision import as_precise_as, coarsest
 from recollect.gradients.room import Room
 from recollect.gradients.share import Share, one_share_a_parameter
 from recollect.gradients.tape import Tape
@@ -172,10 +173,14 @@ class GradientEngine:
         if unit.direct:
             (cotangent,) = cotangents
             assert cotangent is not None
+            activations = given[0]
+            dtype = self.parameters[next(iter(unit.parameters.values()))].dtype
+            if cotangent.dtype != dtype or activations.dtype != dtype:
+                activations, cotangent = as_precise_as(dtype, activations, cotangent)
             return direct_share(
                 call.module,
                 unit.parameters,
-                given[0],
+                activations,
                 cotangent,
                 layout=call.layout,
                 groups=groups,
@@ -194,6 +199,7 @@ class GradientEngine:
             unit.parameters,
             call.differentiable,
             call.outputs,
+            call.autocast,
         )
         return fallback_share(again, zeroed, layout=call.layout, groups=groups)
 
@@ -238,6 +244,7 @@ class GradientEngine:
                     "build its layer with `sparse=False`."
                 )
         called = {call.path for call in calls}
+        rounding = coarsest(output for call in calls for output in call.outputs or ())
         wanted = {name for name, gradient in expected.items() if gradient is not None}
         places = starting_places(self._owned, called, wanted)
         while True:
@@ -252,7 +259,7 @@ class GradientEngine:
             wrong = [
                 name
                 for name, gradient in expected.items()
-                if gradient is not None and not agree(added_up.get(name), gradient)
+                if gradient is not None and not agree(added_up.get(name), gradient, rounding)
             ]
             if not wrong:
                 break

@@ -12,6 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from recollect.errors import UnsupportedModuleError
 from recollect.gradients.groups import Groups
 from recollect.gradients.layout import Layout
+from recollect.gradients.precision import autocast_again
 from recollect.gradients.share import ExplicitShare
 
 Arguments = tuple[tuple[object, ...], dict[str, object]]
@@ -27,6 +28,7 @@ class ModuleCall:
     parameters: Mapping[str, str]  # local name -> name in the model
     differentiable: Sequence[int]  # which of the returned tensors have cotangents
     outputs: Sequence[Tensor] | None  # to check that examples are independent, while planning
+    autocast: torch.dtype | None  # what was on during the call
 
 
 def tensors_in(value: object) -> list[Tensor]:
@@ -119,7 +121,10 @@ def _gradient_of_one(
         args, kwargs = cast("Arguments", _with_examples(call.arguments, one))
 
         def forward(own: dict[str, Tensor]) -> list[Tensor]:
-            returned = tensors_in(functional_call(call.module, {**own, **buffers}, args, kwargs))
+            with autocast_again(call.autocast, pulled[0].device):
+                returned = tensors_in(
+                    functional_call(call.module, {**own, **buffers}, args, kwargs)
+                )
             return [returned[index] for index in call.differentiable]
 
         results, pull_back, *_ = vjp(forward, own)
@@ -140,10 +145,15 @@ def _with_examples(value: object, one: Mapping[int, Tensor]) -> object:
     return value
 
 
+def _close(alone: Tensor, together: Tensor) -> bool:
+    rounding = 8 * torch.finfo(together.dtype).eps  # decides in half precision alone
+    return torch.allclose(alone, together, rtol=max(1e-3, rounding), atol=max(1e-5, rounding))
+
+
 def _check_alone_as_together(call: ModuleCall, results: Sequence[Tensor]) -> None:
     assert call.outputs is not None
     pairs = zip(results, call.outputs, strict=True)
-    if all(torch.allclose(alone, together, rtol=1e-3, atol=1e-5) for alone, together in pairs):
+    if all(_close(alone, together) for alone, together in pairs):
         return
     raise UnsupportedModuleError(
         f"layer `{call.path}` ({type(call.module).__name__}) gives an example another output when "

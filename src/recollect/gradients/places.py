@@ -77,12 +77,18 @@ def find_layouts(calls: Sequence[Call], losses: Tensor, *, examples_mix: bool) -
         call.layout = layouts[0]
 
 
-def agree(found: Tensor | None, expected: Tensor) -> bool:
-    """Whether a gradient that was put together from shares is autograd's own."""
+def agree(found: Tensor | None, expected: Tensor, rounding: float) -> bool:
+    """Whether a gradient that was put together from shares is autograd's own.
+
+    Args:
+        found: It, None if no share has one.
+        expected: Autograd's.
+        rounding: `eps` of the coarsest numbers that took part, as under autocast.
+    """
     if found is None:
         return not bool(expected.any())
     if not bool(torch.isfinite(expected).all()):
         return True  # the learner refuses non-finite gradients with its own message
-    tolerance = 10 * torch.finfo(expected.dtype).eps ** 0.5
+    tolerance = max(10 * torch.finfo(expected.dtype).eps ** 0.5, 8 * rounding)
     distance = torch.linalg.vector_norm(found - expected)
     return bool(distance <= tolerance * (torch.linalg.vector_norm(expected) + tolerance))

@@ -11,6 +11,7 @@ from recollect.gradients.fallback import tensors_in
 from recollect.gradients.groups import Groups
 from recollect.gradients.measurement import Measurement
 from recollect.gradients.objective import Objective
+from recollect.gradients.precision import running_autocast
 from recollect.gradients.weighed_losses import WeighedLosses
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Tape:
                 differentiable=differentiable,
                 shapes=[result.shape for result in results],
                 outputs=[result.detach().clone() for result in results] if self._planning else None,
+                autocast=running_autocast(results[0].device),
             )
         )
 

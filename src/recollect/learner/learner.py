@@ -51,7 +51,8 @@ class Learner:
     One `observe` is: the batch arrives, retrieval picks slots to replay, their gradients are
     measured, the rule weighs them, the optimizer steps, storage places newcomers in memory. It
     happens whole or not at all: a call that raises leaves model, optimizer, memory and randomness
-    as they were, to the bit.
+    as they were, to the bit. Under `torch.autocast` the model's passes and losses run in half
+    precision, and nothing else does.
 
     Args:
         model: Any module that maps inputs to logits (or to whatever `loss` takes). It is trained in
@@ -171,7 +172,7 @@ class Learner:
             NonFiniteError: an input, loss or gradient is NaN or infinite. Nothing was changed.
         """
         incoming = self._checked(inputs, labels)
-        with self._all_or_nothing() as transaction:
+        with self._network.in_full_precision(), self._all_or_nothing() as transaction:
             admitted = self._admit(incoming)
             margins = self._watch_margins(incoming, admitted, transaction)
             if not self._ends_with_the_update(admitted):

@@ -19,6 +19,7 @@ from recollect.gradients.chain import (
     cross_entropy_by_hand,
     cross_entropy_cotangents,
 )
+from recollect.gradients.precision import autocast_again, running_autocast
 from recollect.learner.batch import Batch
 from recollect.learner.buffers import BufferCopies
 from recollect.learner.checks import check_logits, check_not_probabilities, checked_losses
@@ -80,6 +81,7 @@ class Network:
         self._transform = transform
         self._seen_logits = False
         self._channels_last: bool | None = None if may_gain(model, self.device) else False
+        self._autocast: torch.dtype | None = None
         #: Whether training and evaluation mode are the same, so that no switching is needed.
         self.is_mode_free = all(type(module) in _MODE_FREE for module in model.modules())
 
@@ -114,6 +116,24 @@ class Network:
             with leaving_no_trace(self.model):  # a transform may draw
                 prepared = self._prepared(inputs)
             self._channels_last = takes_channels_last(self._call, prepared, modes)
+
+    @contextmanager
+    def in_full_precision(self) -> Iterator[None]:
+        """Step out of an autocast that the caller is in, but for the model's passes and losses.
+
+        Inner products, weights, scores and the optimizer keep the precision they have elsewhere.
+        """
+        dtype = running_autocast(self.device)
+        if dtype is None or self._autocast is not None:
+            yield
+            return
+        # A chain is passed by hand, as if nothing were cast.
+        chain, self._chain, self._autocast = self._chain, None, dtype
+        try:
+            with torch.autocast(self.device.type, enabled=False):
+                yield
+        finally:
+            self._chain, self._autocast = chain, None
 
     # --- passes that train ------------------------------------------------------------------------
 
@@ -212,7 +232,11 @@ class Network:
         self.settle_memory_order(inputs)
         count = len(nested.leaves(inputs)[0])
         size = count if batch_size is None else batch_size
-        with nullcontext() if self.is_mode_free else evaluating_unseen(self.model):
+        with (
+            nullcontext() if self.is_mode_free else evaluating_unseen(self.model),
+            self.in_full_precision(),
+            autocast_again(self._autocast, self.device),
+        ):
             parts = [
                 self._call(self._prepared(_slice(inputs, start, start + size)))
                 for start in range(0, max(count, 1), max(size, 1))
@@ -231,6 +255,14 @@ class Network:
         return self._losses(self._prepared(batch.inputs), batch)
 
     def _losses(self, prepared: object, batch: Batch) -> tuple[object, Float[Tensor, " examples"]]:
+        if self._autocast is None:
+            return self._found_losses(prepared, batch)
+        with autocast_again(self._autocast, self.device):
+            return self._found_losses(prepared, batch)
+
+    def _found_losses(
+        self, prepared: object, batch: Batch
+    ) -> tuple[object, Float[Tensor, " examples"]]:
         outputs = self._call(prepared)
         labels = batch.labels.to(self.device)
         if self._loss is not None:

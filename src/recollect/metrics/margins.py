@@ -28,6 +28,8 @@ def margins(
             f"`logits` has shape {tuple(logits.shape)}; a margin needs (examples, classes) with at "
             "least two classes."
         )
+    if logits.dtype in (torch.bfloat16, torch.float16):  # differences of rounded probabilities
+        logits = logits.float()
     probabilities = torch.softmax(logits, dim=1)
     right_class = labels.unsqueeze(1)
     right = probabilities.gather(1, right_class).squeeze(1)

@@ -21,9 +21,12 @@ def blocks(page: str, language: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("page", ["benchmarks.md", "experiments.md"])
-def test_the_code_of_a_page_runs(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
+@pytest.mark.parametrize("page", ["benchmarks.md", "experiments.md", "live-streams.md"])
+def test_the_code_of_a_page_runs(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "results").symlink_to(ROOT / "results")
+    monkeypatch.chdir(tmp_path)
     exec(compile("\n".join(blocks(page, "python")), page, "exec"), {})
 
 
@@ -52,7 +55,9 @@ def test_the_command_of_the_guide_asks_for_what_it_says(monkeypatch: pytest.Monk
     assert mine.optimizer == er.optimizer
 
 
-@pytest.mark.parametrize("page", ["benchmarks.md", "data.md", "experiments.md", "paper-notes.md"])
+@pytest.mark.parametrize(
+    "page", ["benchmarks.md", "data.md", "experiments.md", "live-streams.md", "paper-notes.md"]
+)
 def test_files_a_page_links_to_are_there(page: str) -> None:
     linked = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / "docs" / page).read_text())
     assert [path for path in linked if not (ROOT / "docs" / path).exists()] == []

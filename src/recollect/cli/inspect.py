@@ -1,5 +1,6 @@
 """`recollect inspect`: look into a memory."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +15,7 @@ from recollect.datasets import contact_sheet
 from recollect.errors import RecollectError
 from recollect.reports.inspection import (
     SavedMemory,
+    facts_of,
     histogram,
     images_of,
     ranked_slots,
@@ -35,14 +37,21 @@ def inspect(
         typer.Option("--output", "-o", help="Draw the images with extreme scores there."),
     ] = None,
     images: Annotated[int, typer.Option(min=1, help="So many images on each side.")] = 32,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object instead, for a monitor.")
+    ] = False,
 ) -> None:
     """Show what a memory holds: classes, ages, replays and scores, and its extreme images."""
     saved = read_saved_memory(checkpoint)
-    console = Console()
-    console = console if console.is_terminal else Console(width=100)
-    _describe(saved, console)
     if output is not None:
         _draw(saved, output, images)
+    if as_json:
+        print(json.dumps(facts_of(saved)))
+        return
+    console = Console()
+    _describe(saved, console if console.is_terminal else Console(width=100))
+    if output is not None:
+        print(f"\nwrote {output}: images with the highest and the lowest {saved.ranking}")
 
 
 def _describe(saved: SavedMemory, console: Console) -> None:
@@ -132,4 +141,3 @@ def _draw(saved: SavedMemory, output: Path, num: int) -> None:
     if not output.parent.is_dir():
         raise RecollectError(f"`{output.parent}` is not a folder; create it, or write elsewhere.")
     contact_sheet(groups).save(output)
-    print(f"\nwrote {output}: images with the highest and the lowest {saved.ranking}")

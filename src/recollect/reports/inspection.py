@@ -76,6 +76,30 @@ def read_saved_memory(path: Path) -> SavedMemory:
     return SavedMemory(memory, parts, int(str(checkpoint.facts["step"])))
 
 
+def facts_of(saved: SavedMemory) -> dict[str, object]:
+    """Return what a memory holds as plain values, for a monitor."""
+    memory, filled = saved.memory, slice(len(saved.memory))
+    columns = {"age": memory.ages(), "times_replayed": memory.times_replayed[filled]}
+    if saved.has_scores:
+        columns["score"] = memory.score[filled]
+    at = torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0], dtype=torch.float64)
+    return {
+        "filled": len(memory),
+        "capacity": memory.capacity,
+        "batches": saved.step,
+        "seen": memory.seen,
+        "updates": memory.clock,
+        "bytes": memory.nbytes,
+        "parts": {part: saved.parts.get(part) for part in ("storage", "retrieval", "rule")},
+        "slots_by_class": None
+        if memory.labels.is_floating_point()
+        else {str(label): count for label, count in memory.counts_by_class().items()},
+        "quantiles": {  # 0, 25, 50, 75 and 100 %
+            name: torch.quantile(values.double(), at).tolist() for name, values in columns.items()
+        },
+    }
+
+
 def _checkpoint_in(path: Path) -> Path:
     if not path.exists():
         raise CheckpointError(f"`{path}` does not exist; give a file that `Learner.save` wrote.")

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,18 @@ def test_counts_and_distributions_are_printed(checkpoint: Path) -> None:
     assert "ConfidenceReservoir(" in ended.output
     for title in ("Slots by class", "Age, in updates", "Times replayed", "Score"):
         assert title in ended.output
+
+
+def test_a_monitor_gets_json(checkpoint: Path, tmp_path: Path) -> None:
+    command = ["inspect", str(checkpoint), "--json", "-o", str(tmp_path / "memory.png")]
+    told = json.loads(CliRunner().invoke(app, command).output)
+    assert (told["filled"], told["capacity"], told["batches"], told["seen"]) == (100, 100, 60, 600)
+    assert sum(told["slots_by_class"].values()) == 100
+    assert told["slots_by_class"].keys() == {"0", "1"}
+    assert set(told["quantiles"]) == {"age", "times_replayed", "score"}
+    assert told["quantiles"]["age"] == sorted(told["quantiles"]["age"])
+    assert "ConfidenceReservoir" in told["parts"]["storage"]
+    assert (tmp_path / "memory.png").exists()
 
 
 def test_extreme_images_are_drawn(checkpoint: Path, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def method(
         shown = "of your own" if isinstance(name, Method) else repr(name)
         raise TypeError(_unknown_options(shown, row, list(options)))
     if row.storage is None or row.retrieval is None:
-        return Learner(model, optimizer, seed=seed, **own)
+        return Learner(model, optimizer, rule=row.rule(**parts["rule"]), seed=seed, **own)
     return Learner(
         model,
         optimizer,

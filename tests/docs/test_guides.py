@@ -9,7 +9,7 @@ import pytest
 
 from recollect.experiments.cell import cells
 from recollect.experiments.configs import config_path
-from recollect.experiments.spec import load_spec
+from recollect.experiments.spec import Spec, load_spec
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,18 +39,27 @@ def test_the_spec_of_the_guide_is_one_with_every_key(tmp_path: Path) -> None:
         (method, capacity) for capacity in (500, 100) for method in ("er", "bold")
     ]
     assert resolved[1].options["step_size"] == 30.0
-    for table in ("stream", "optimizer", "learner", "evaluation"):
-        for key in type(getattr(load_spec(spec), table)).model_fields:
-            assert re.search(rf"^{key} = ", text, flags=re.MULTILINE), f"{table}.{key}"
+    tables = {"": Spec} | {
+        name: type(getattr(load_spec(spec), name))
+        for name in ("stream", "model", "optimizer", "learner", "evaluation")
+    }
+    for name, table in tables.items():
+        for key in table.model_fields:
+            said = rf"^{key} = |^\[{key}|\b{key} = "
+            assert re.search(said, text, flags=re.MULTILINE), f"{name}.{key}"
 
 
-def test_the_command_of_the_guide_asks_for_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", ["experiments.md", "../README.md"])
+def test_the_command_with_an_own_rule_asks_for_what_it_says(
+    page: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(ROOT)
-    (command,) = blocks("experiments.md", "console")
-    words = shlex.split(command)
-    given = dict(pairwise(words))
-    spec = load_spec(config_path(words[2]), overrides=[given["--set"]])
-    er, mine = cells(spec, methods=["er", "mine"])
+    lines = [line for block in blocks(page, "console") for line in block.splitlines()]
+    (command,) = [line for line in lines if "methods.mine" in line]
+    pairs = list(pairwise(shlex.split(command)))
+    asked = {option: [value for key, value in pairs if key == option] for option, _ in pairs}
+    spec = load_spec(config_path(asked["run"][0]), overrides=asked["--set"])
+    er, *_, mine = cells(spec, methods=asked["--method"])
     assert mine.parts["rule"]["where"] == "examples/custom_rule.py:Surgery"
     assert mine.optimizer == er.optimizer
 

@@ -65,8 +65,8 @@ def _describe(saved: SavedMemory, console: Console) -> None:
     for part in ("storage", "retrieval", "rule"):
         console.print(f"[dim]{part:>9}[/dim]  {_short(saved.parts.get(part))}", highlight=False)
     filled = slice(len(memory))
-    if memory.labels.is_floating_point():
-        console.print("\nLabels are real numbers: no classes to count.")
+    if not saved.has_classes:
+        console.print("\nLabels are not one whole number each: no classes to count.")
     else:
         counts = memory.counts_by_class()
         _bars("Slots by class", [(str(label), num) for label, num in counts.items()], console)

@@ -1,9 +1,14 @@
 """What a spec can say of a method: fields of its three parts that hold plain values."""
 
 import dataclasses
+import math
 import typing
 from collections.abc import Iterator
+from enum import Enum
 from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError
 
 from recollect.methods import Method
 
@@ -16,10 +21,33 @@ def option_types(row: Method) -> dict[str, Any]:
     return {option.name: typing.get_type_hints(kind)[option.name] for kind, option in _options(row)}
 
 
+def checked_option(kind: Any, value: object) -> Any:
+    """Return a value as its type has it: 1 is 1.0 where a float is meant.
+
+    Raises:
+        ValidationError: It is no such value.
+        PydanticSchemaGenerationError: The type is nothing that a spec could say.
+    """
+    strict = ConfigDict(strict=True, allow_inf_nan=False)
+    return TypeAdapter(kind, config=strict).validate_python(value)
+
+
 def option_defaults(row: Method) -> dict[str, Any]:
     """Return the options that have a default, and what it is."""
-    required = required_options(row)
-    return {o.name: o.default for _, o in _options(row) if o.name not in required}
+    required, types = required_options(row), option_types(row)
+    return {
+        o.name: _as_given(types[o.name], o.default)
+        for _, o in _options(row)
+        if o.name not in required
+    }
+
+
+def _as_given(kind: Any, default: object) -> Any:
+    """Return a default as if a spec had said it, so that saying it changes nothing."""
+    try:
+        return checked_option(kind, default)
+    except (ValidationError, PydanticSchemaGenerationError):  # nothing that a spec could say
+        return default
 
 
 def required_options(row: Method) -> dict[str, type]:
@@ -38,6 +66,12 @@ def settable(kind: type | None) -> dict[str, Field]:
 def _options(row: Method) -> Iterator[tuple[type, Field]]:
     for kind in (row.storage, row.retrieval, row.rule):
         for option in settable(kind).values():
-            is_plain = option.default is dataclasses.MISSING or isinstance(option.default, Option)
-            if kind is not None and is_plain and option.name != "replay":
+            if kind is not None and _is_plain(option.default) and option.name != "replay":
                 yield kind, option
+
+
+def _is_plain(default: object) -> bool:
+    if isinstance(default, float):
+        return math.isfinite(default)
+    known = default is dataclasses.MISSING or isinstance(default, Option)
+    return known and not isinstance(default, Enum)

@@ -5,25 +5,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, get_args
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ValidationError
 from pydantic.errors import PydanticSchemaGenerationError
 
 from recollect.benchmarks import Defaults
 from recollect.experiments.method_options import (
     Option,
+    checked_option,
     option_defaults,
     option_types,
     required_options,
     settable,
 )
 from recollect.experiments.nearest import nearest
-from recollect.experiments.own_parts import PARTS, digest_of, with_own_parts
+from recollect.experiments.own_parts import (
+    PARTS,
+    digest_of,
+    option_problems,
+    with_own_parts,
+)
 from recollect.learner.network import Weighs
 from recollect.learner.passes import Passes, check_passes
 from recollect.methods import METHODS, Method
 from recollect.rules import Rule
 
 Problem = tuple[str, str]
+_Told = dict[str, str]
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
 # What a method's table may say beside the method's own options.
@@ -82,31 +89,27 @@ def read_method(
     if not _NAME.fullmatch(name):
         return None, [("", "is no name for a method; use small letters, digits and hyphens.")]
     table: Mapping[str, Any] = tables[name]
-    own = {part: table[part] for part in PARTS if part in table}
+    own = {part: str(table[part]) for part in PARTS if part in table}
     base = table.get("base", "er" if own and name not in METHODS else name)
     if not isinstance(base, str) or base not in METHODS:
         return None, [
             (".base" if "base" in table else "", f"{base!r} is no method; {nearest(base, METHODS)}")
         ]
-    parts, row, problems = _read_parts(name, base, own)
+    if name in METHODS and (own or base != name):
+        return None, [("", f"{name} is a method of the library; give yours a name of its own.")]
+    parts, row, problems = _read_parts(base, own)
     if row is None:
         return None, problems
-    kinds = option_types(row)
+    try:
+        kinds = option_types(row)
+        defaults = option_defaults(row)
+    except Exception as error:  # annotations of a file of the user's can be anything
+        return None, [("", f"has options that cannot be read: {type(error).__name__}: {error}")]
     known = {**_OWN, **kinds}
-    values: dict[str, Any] = {}
-    said = {**_inherited(tables.get(base) if own else None, known), **table}
-    for key, value in said.items():
-        if key not in known:
-            problems.append((f".{key}", f"unknown key; {nearest(key, known)}"))
-            continue
-        try:
-            values[key] = TypeAdapter(
-                known[key], config=ConfigDict(strict=True, allow_inf_nan=False)
-            ).validate_python(value)
-        except ValidationError as error:
-            problems.append((f".{key}", f"is {value!r}; it should be {_wanted(error)}."))
-        except PydanticSchemaGenerationError:
-            problems.append((f".{key}", f"is of type {known[key]}, which no spec can say."))
+    said = {**_inherited(base, tables.get(base), own), **table}
+    values, told = _checked(said, known)
+    # What is inherited is told of the base.
+    problems = [(f".{key}", problem) for key, problem in told.items() if key in table]
     options = {key: values[key] for key in kinds if key in values}
     problems += [
         (f".{key}", f"is missing; {kind.__name__} needs it.")
@@ -115,43 +118,60 @@ def read_method(
     ]
     learner = {key: values[key] for key in _OF_THE_LEARNER if key in values}
     if options.keys() >= required_options(row).keys():
-        problems += _impossible(row, options, learner, shared)
+        problems += _impossible(row, {**defaults, **options}, learner, shared)
     if problems:
         return None, problems
-    filled = {**option_defaults(row), **options}
-    has_memory = row.storage is not None
+    filled, has_memory = {**defaults, **options}, row.storage is not None
     return MethodTable(name, base, filled, has_memory, values.get("found"), learner, parts), []
 
 
+def _checked(said: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[dict[str, Any], _Told]:
+    """Check what a table says by its types; return what is right, and what is wrong by key."""
+    values: dict[str, Any] = {}
+    told: _Told = {}
+    for key, value in said.items():
+        if key not in known:
+            told[key] = f"unknown key; {nearest(key, known)}"
+            continue
+        try:
+            values[key] = checked_option(known[key], value)
+        except ValidationError as error:
+            told[key] = f"is {value!r}; it should be {_wanted(error)}."
+        except PydanticSchemaGenerationError:
+            told[key] = f"is of type {known[key]}, which no spec can say."
+    return values, told
+
+
 def _read_parts(
-    name: str, base: str, own: Mapping[str, object]
+    base: str, own: Mapping[str, str]
 ) -> tuple[dict[str, dict[str, str]], Method | None, list[Problem]]:
     """Find the parts a table takes from files, and the row they make of its base."""
-    if not own:
-        return {}, METHODS[base], []
-    if name in METHODS:
-        problem = f"{name} is a method of the library; give yours a name of its own."
-        return {}, None, [("", problem)]
     parts: dict[str, dict[str, str]] = {}
     problems = []
     for part, where in own.items():
-        if part != "rule" and METHODS[base].storage is None:
+        if METHODS[base].storage is None and part != "rule":
             problems.append((f".{part}", f"{base} has no memory; choose another base."))
             continue
         try:
-            parts[part] = {"where": str(where), "sha256": digest_of(str(where))}
+            parts[part] = {"where": where, "sha256": digest_of(where)}
             with_own_parts(base, {part: parts[part]})
         except ValueError as error:
             problems.append((f".{part}", str(error)))
-    return parts, None if problems else with_own_parts(base, parts), problems
+    if problems:
+        return parts, None, problems
+    row = with_own_parts(base, parts)
+    problems = [(f".{part}", told) for part, told in option_problems(row, own).items()]
+    return parts, None if problems else row, problems
 
 
-def _inherited(of_base: object, known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the base's table says that can be said of this method, too."""
-    if not isinstance(of_base, Mapping):
+def _inherited(base: str, table: object, own: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the base's table says of what a method with parts of its own has kept of it."""
+    if not own or not isinstance(table, Mapping):
         return {}
-    own = ("base", "found", *PARTS)
-    return {key: value for key, value in of_base.items() if key in known and key not in own}
+    row = METHODS[base]
+    kept = {"storage": row.storage, "retrieval": row.retrieval, "rule": row.rule}
+    of_parts = [key for part, kind in kept.items() if part not in own for key in settable(kind)]
+    return {key: table[key] for key in (*_OF_THE_LEARNER, *of_parts) if key in table}
 
 
 def _impossible(
@@ -195,8 +215,9 @@ def _complaint(
             part = None if kind is None else kind(**own)
             if isinstance(part, Rule) and passes is not None:
                 check_passes(passes, part)
-    except (ValueError, TypeError) as error:
-        return str(error)
+    except Exception as error:  # a part of the user's may complain as it likes
+        ours = isinstance(error, ValueError | TypeError)
+        return str(error) if ours else f"{type(error).__name__}: {error}"
     return None
 
 

@@ -1,16 +1,21 @@
-"""Parts that a spec takes from a file of yours: `storage = "idea.py:Newest"`."""
+"""Parts that a spec takes from a file of yours: `storage = "idea.py:Newest"`.
+
+Complaints are ValueErrors in words that go behind the key of a spec.
+"""
 
 import contextlib
 import dataclasses
 import hashlib
 import inspect
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from recollect.experiments.method_options import settable
 from recollect.experiments.nearest import nearest
 from recollect.methods import METHODS, Method
 from recollect.retrieval import Retrieval
@@ -18,6 +23,11 @@ from recollect.rules import Rule
 from recollect.storage import Storage
 
 PARTS: Final[Mapping[str, type]] = {"storage": Storage, "retrieval": Retrieval, "rule": Rule}
+# What a table, or `recollect.method`, says of the learner and not of its parts.
+_TAKEN: Final = frozenset(
+    {*PARTS, "base", "found", "lr", "name", "model", "optimizer", "capacity", "seed"}
+    | {"loss", "transform", "iterations", "passes", "weighs", "memory_device"}
+)
 
 
 def digest_of(where: str) -> str:
@@ -27,7 +37,7 @@ def digest_of(where: str) -> str:
     taken for the same. Files that this one imports are not covered.
 
     Raises:
-        ValueError: `where` names no file, in words that go behind the key of a spec.
+        ValueError: `where` names no file.
     """
     return hashlib.sha256(_source(where)).hexdigest()
 
@@ -41,13 +51,14 @@ def load_part(part: str, where: str, digest: str) -> type:
         digest: What the file has to be.
 
     Raises:
-        ValueError: It is not there, or no such part, in words that go behind the key of a spec.
+        ValueError: It is not there, or no such part.
     """
     source = _source(where)
     if hashlib.sha256(source).hexdigest() != digest:
-        raise ValueError(f"is {where!r}, whose file was changed meanwhile; run the command again.")
+        raise ValueError(f"the file of {where!r} was changed meanwhile; run the command again.")
     file, _, name = where.rpartition(":")
-    module = _module(Path(file).resolve(), source, f"own_{Path(file).stem}_{digest[:8]}")
+    path = Path(file).expanduser().resolve()
+    module = _module(path, source, f"own_{path.stem}_{digest[:8]}")
     wanted = PARTS[part]
     kind = getattr(module, name, None)
     if not isinstance(kind, type):
@@ -73,18 +84,42 @@ def with_own_parts(base: str, parts: Mapping[str, Mapping[str, str]]) -> Method:
     return dataclasses.replace(METHODS[base], **own)
 
 
+def option_problems(row: Method, own: Collection[str]) -> dict[str, str]:
+    """Say which options of parts from files cannot be told from something else of that name.
+
+    Args:
+        row: The method with these parts.
+        own: Which parts they are.
+    """
+    parts = {"storage": row.storage, "retrieval": row.retrieval, "rule": row.rule}
+    holders = Counter(key for kind in parts.values() for key in settable(kind))
+    problems = {}
+    for part in own:
+        for key in settable(parts[part]):
+            if key in _TAKEN:
+                problems[part] = f"has a field `{key}`, which means another thing here; rename it."
+            elif holders[key] > 1 and key != "replay":
+                problems[part] = f"has a field `{key}`, and so has another part; rename one."
+    return problems
+
+
 def _source(where: str) -> bytes:
     file, colon, name = where.rpartition(":")
     if not colon or not file.endswith(".py") or not name.isidentifier():
         raise ValueError(f"is {where!r}; write it as path/to/file.py:Class.")
+    path = Path(file).expanduser().absolute()
     try:
-        return Path(file).read_bytes()
+        return path.read_bytes()
     except OSError as error:
-        raise ValueError(f"is {where!r}, but {file} cannot be read ({error.strerror}).") from error
+        raise ValueError(f"is {where!r}, but {path} cannot be read ({error.strerror}).") from error
 
 
 def _is_part(value: object, wanted: type) -> bool:
     return isinstance(value, type) and issubclass(value, wanted) and not inspect.isabstract(value)
+
+
+# What files of the user have imported from their own folders.
+_neighbours: set[str] = set()
 
 
 @cache  # one class object a process, whoever asks
@@ -93,7 +128,12 @@ def _module(file: Path, source: bytes, name: str) -> ModuleType:
     module = ModuleType(name)
     module.__file__ = str(file)
     sys.modules[name] = module  # dataclasses and type hints look there
-    sys.path.insert(0, str(file.parent))  # as for `python file.py`: it may import its neighbours
+    # As for `python file.py`: it may import its neighbours. Those of another file do not count,
+    # though they may be called the same.
+    for neighbour in _neighbours:
+        sys.modules.pop(neighbour, None)
+    before = set(sys.modules)
+    sys.path.insert(0, str(file.parent))
     try:
         with contextlib.redirect_stdout(sys.stderr):  # our own output may be read by a machine
             exec(compile(source, str(file), "exec"), vars(module))
@@ -103,4 +143,9 @@ def _module(file: Path, source: bytes, name: str) -> ModuleType:
         raise ValueError(f"cannot be imported from {file.name} ({told}).") from error
     finally:
         sys.path.remove(str(file.parent))
+        _neighbours.update(
+            new
+            for new in set(sys.modules) - before
+            if str(getattr(sys.modules[new], "__file__", None)).startswith(f"{file.parent}/")
+        )
     return module

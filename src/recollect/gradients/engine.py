@@ -62,6 +62,7 @@ class GradientEngine:
         self._room = Room()
         self._watched = self._candidates()
         self._each_parameter_once = False
+        self._rounding = 0.0  # of the coarsest numbers in the pass that made the plan
 
     @contextmanager
     def record(self) -> Iterator[Tape]:
@@ -200,6 +201,7 @@ class GradientEngine:
             call.differentiable,
             call.outputs,
             call.autocast,
+            self._rounding,
         )
         return fallback_share(again, zeroed, layout=call.layout, groups=groups)
 
@@ -244,7 +246,7 @@ class GradientEngine:
                     "build its layer with `sparse=False`."
                 )
         called = {call.path for call in calls}
-        rounding = coarsest(output for call in calls for output in call.outputs or ())
+        self._rounding = coarsest(output for call in calls for output in call.outputs or ())
         wanted = {name for name, gradient in expected.items() if gradient is not None}
         places = starting_places(self._owned, called, wanted)
         while True:
@@ -259,7 +261,7 @@ class GradientEngine:
             wrong = [
                 name
                 for name, gradient in expected.items()
-                if gradient is not None and not agree(added_up.get(name), gradient, rounding)
+                if gradient is not None and not agree(added_up.get(name), gradient, self._rounding)
             ]
             if not wrong:
                 break

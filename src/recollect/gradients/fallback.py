@@ -29,6 +29,7 @@ class ModuleCall:
     differentiable: Sequence[int]  # which of the returned tensors have cotangents
     outputs: Sequence[Tensor] | None  # to check that examples are independent, while planning
     autocast: torch.dtype | None  # what was on during the call
+    rounding: float  # `eps` of the coarsest numbers in the pass
 
 
 def tensors_in(value: object) -> list[Tensor]:
@@ -145,15 +146,16 @@ def _with_examples(value: object, one: Mapping[int, Tensor]) -> object:
     return value
 
 
-def _close(alone: Tensor, together: Tensor) -> bool:
-    rounding = 8 * torch.finfo(together.dtype).eps  # decides in half precision alone
-    return torch.allclose(alone, together, rtol=max(1e-3, rounding), atol=max(1e-5, rounding))
+def _close(alone: Tensor, together: Tensor, rounding: float) -> bool:
+    return torch.allclose(
+        alone, together, rtol=max(1e-3, 8 * rounding), atol=max(1e-5, 8 * rounding)
+    )
 
 
 def _check_alone_as_together(call: ModuleCall, results: Sequence[Tensor]) -> None:
     assert call.outputs is not None
     pairs = zip(results, call.outputs, strict=True)
-    if all(_close(alone, together) for alone, together in pairs):
+    if all(_close(alone, together, call.rounding) for alone, together in pairs):
         return
     raise UnsupportedModuleError(
         f"layer `{call.path}` ({type(call.module).__name__}) gives an example another output when "

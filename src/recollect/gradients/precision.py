@@ -37,6 +37,13 @@ def as_precise_as(
     return activations, cotangents.to(dtype)
 
 
+def at_least(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return the tensor in `dtype` if that is finer than its own."""
+    if tensor.dtype == dtype or torch.finfo(tensor.dtype).eps <= torch.finfo(dtype).eps:
+        return tensor
+    return tensor.to(dtype)
+
+
 def coarsest(tensors: Iterable[Tensor]) -> float:
     """Return `eps` of the least precise of them."""
     return max((torch.finfo(tensor.dtype).eps for tensor in tensors), default=0.0)

@@ -63,4 +63,7 @@ def _answers_the_same(
 
 def _close(first: Tensor, second: Tensor) -> bool:
     scale = float(first.abs().max()) if first.numel() else 0.0
-    return torch.allclose(first, second, rtol=1e-3, atol=1e-3 * scale, equal_nan=True)
+    share = 1e-3
+    if first.is_floating_point():  # in half precision the order of sums shows more
+        share = max(share, 8 * torch.finfo(first.dtype).eps)
+    return torch.allclose(first, second, rtol=share, atol=share * scale, equal_nan=True)

@@ -19,7 +19,7 @@ from recollect.gradients.chain import (
     cross_entropy_by_hand,
     cross_entropy_cotangents,
 )
-from recollect.gradients.precision import autocast_again, running_autocast
+from recollect.gradients.precision import at_least, autocast_again, running_autocast
 from recollect.learner.batch import Batch
 from recollect.learner.buffers import BufferCopies
 from recollect.learner.checks import check_logits, check_not_probabilities, checked_losses
@@ -109,11 +109,12 @@ class Network:
     def settle_memory_order(self, inputs: object) -> None:
         """Before the first pass of all: choose the faster order in memory the model can take.
 
-        It follows from the model alone, never from a clock, so that a resumed run chooses alike.
+        It follows from the model and its precision, never from a clock, so that a resumed run
+        chooses alike.
         """
         if self._channels_last is None:
             modes = (partial(evaluating_unseen, self.model), partial(leaving_no_trace, self.model))
-            with leaving_no_trace(self.model):  # a transform may draw
+            with leaving_no_trace(self.model), self.in_full_precision():  # a transform may draw
                 prepared = self._prepared(inputs)
             self._channels_last = takes_channels_last(self._call, prepared, modes)
 
@@ -235,12 +236,12 @@ class Network:
         with (
             nullcontext() if self.is_mode_free else evaluating_unseen(self.model),
             self.in_full_precision(),
-            autocast_again(self._autocast, self.device),
         ):
-            parts = [
-                self._call(self._prepared(_slice(inputs, start, start + size)))
-                for start in range(0, max(count, 1), max(size, 1))
-            ]
+            parts = []
+            for start in range(0, max(count, 1), max(size, 1)):
+                prepared = self._prepared(_slice(inputs, start, start + size))
+                with autocast_again(self._autocast, self.device):
+                    parts.append(self._call(prepared))
         return parts[0] if len(parts) == 1 else reduce(nested.concat, parts)
 
     # --- the forward pass -------------------------------------------------------------------------
@@ -265,9 +266,12 @@ class Network:
     ) -> tuple[object, Float[Tensor, " examples"]]:
         outputs = self._call(prepared)
         labels = batch.labels.to(self.device)
+        # Half a precision is enough to pass a network, not to add up and compare what came out.
+        dtype = next(iter(self.parameters.values())).dtype
         if self._loss is not None:
-            return outputs, checked_losses(self._loss(outputs, labels), len(batch))
-        logits = self._checked_logits(outputs, labels)
+            losses = checked_losses(self._loss(outputs, labels), len(batch))
+            return outputs, at_least(losses, dtype)
+        logits = at_least(self._checked_logits(outputs, labels), dtype)
         losses = F.cross_entropy(logits, labels.long(), reduction="none")
         return logits, checked_losses(losses, len(batch))
 

@@ -1,6 +1,7 @@
 """Records that differ by their seed only, as one cell; and the numbers read from a record."""
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -216,7 +217,12 @@ def _differing_settings(record: Record, alike: Sequence[Record]) -> list[str]:
     keys = [key for key in own if len({spec.get(key) for spec in specs}) > 1]
     if not 1 <= len(keys) <= _MOST_SETTINGS:
         return [f"spec {record.spec_hash[:8]}"]
-    return [f"{key.rsplit('.', 1)[-1]}={own[key]}" for key in keys]
+    return [f"{key.rsplit('.', 1)[-1]}={_shown(own[key])}" for key in keys]
+
+
+def _shown(value: str) -> str:
+    """Shorten a digest; it is there to tell two apart."""
+    return value.strip('"')[:8] if re.fullmatch(r'"[0-9a-f]{64}"', value) else value
 
 
 def flat_spec(record: Record) -> dict[str, str]:

@@ -37,6 +37,12 @@ class SavedMemory:
         return len(scores) > 0 and bool((scores != scores[0]).any())
 
     @property
+    def has_classes(self) -> bool:
+        """Whether labels are classes: one whole number each."""
+        labels = self.memory.labels
+        return labels.ndim == 1 and not labels.is_floating_point()
+
+    @property
     def ranking(self) -> Ranking:
         """What images are ranked by: the score, or without one how often they were replayed."""
         return "score" if self.has_scores else "times replayed"
@@ -91,9 +97,9 @@ def facts_of(saved: SavedMemory) -> dict[str, object]:
         "updates": memory.clock,
         "bytes": memory.nbytes,
         "parts": {part: saved.parts.get(part) for part in ("storage", "retrieval", "rule")},
-        "slots_by_class": None
-        if memory.labels.is_floating_point()
-        else {str(label): count for label, count in memory.counts_by_class().items()},
+        "slots_by_class": {str(label): num for label, num in memory.counts_by_class().items()}
+        if saved.has_classes
+        else None,
         "quantiles": {  # 0, 25, 50, 75 and 100 %
             name: torch.quantile(values.double(), at).tolist() for name, values in columns.items()
         },

@@ -68,6 +68,19 @@ def test_inputs_that_are_no_images_are_not_drawn(tmp_path: Path) -> None:
     assert "This storage policy keeps no scores." in shown.output
 
 
+@pytest.mark.parametrize("labels", [torch.ones(3, 2, dtype=torch.int64), torch.rand(3)])
+def test_labels_that_are_no_classes_are_not_counted(tmp_path: Path, labels: torch.Tensor) -> None:
+    model = seeded(lambda: mlp(4, 2), 0)
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    learner = recollect.method("er", model, sgd, capacity=20, loss=lambda o, _: o.square().sum(1))
+    learner.observe(torch.zeros(3, 4), labels)
+    learner.save(tmp_path / "l.ckpt")
+    shown = CliRunner().invoke(app, ["inspect", str(tmp_path / "l.ckpt")])
+    assert "no classes to count" in shown.output
+    told = CliRunner().invoke(app, ["inspect", str(tmp_path / "l.ckpt"), "--json"])
+    assert json.loads(told.output)["slots_by_class"] is None
+
+
 def test_a_file_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     with pytest.raises(RecollectError, match="not a checkpoint"):

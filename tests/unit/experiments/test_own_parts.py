@@ -1,5 +1,6 @@
 """Parts from a file of the user: found, checked, hashed, run by a worker, and continued."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -138,15 +139,99 @@ def test_a_file_changed_since_is_not_run_for_what_it_was(cell_of: CellOf, idea: 
 
 def test_what_was_hashed_is_what_runs(cell_of: CellOf, idea: Path) -> None:
     build(cell_of("storage=IDEA:Never"), 0)
-    idea.write_text(IDEA.replace("class Never", "class Never_").replace("IDEA", ""))
+    before = idea.stat()
+    idea.write_text(IDEA.replace("class Never", "class Nevah"))
+    os.utime(idea, ns=(before.st_atime_ns, before.st_mtime_ns))  # as old and as long as it was
     told = problems_of(cell_of, "storage=IDEA:Never")
-    assert "has no class Never; did you mean `Never_`?" in told["methods.mine.storage"]
+    assert "has no class Never; did you mean `Nevah`?" in told["methods.mine.storage"]
 
 
 def test_a_file_may_import_its_neighbours(cell_of: CellOf, idea: Path) -> None:
     (idea.parent / "neighbour_of_idea.py").write_text("from recollect.storage import Reservoir")
     idea.write_text("from neighbour_of_idea import Reservoir")
     assert build(cell_of("storage=IDEA:Reservoir"), 0)[1].storage is not None
+
+
+def test_neighbours_of_the_same_name_are_not_mixed_up(tmp_path: Path, cell_of: CellOf) -> None:
+    found = []
+    for number in (1, 2):
+        folder = tmp_path / f"v{number}"
+        folder.mkdir()
+        (folder / "shared_helper.py").write_text(f"SHARE = 0.{number}")
+        text = IDEA.replace("share: float", "share: float = shared_helper.SHARE")
+        (folder / "idea.py").write_text(f"import shared_helper\n{text}")
+        found.append(cell_of(f"rule={folder}/idea.py:Half").options["share"])
+    assert found == [0.1, 0.2]
+
+
+def test_a_rule_without_a_memory_is_still_the_users(cell_of: CellOf) -> None:
+    _, learner = build(cell_of("base=van", "rule=IDEA:Half", "share=0.7"), 0)
+    assert vars(learner.rule)["share"] == 0.7
+
+
+def test_saying_a_default_changes_nothing(cell_of: CellOf, idea: Path) -> None:
+    idea.write_text(IDEA.replace("share: float", "share: float = 1"))
+    silent, said = cell_of("rule=IDEA:Half"), cell_of("rule=IDEA:Half", "share=1")
+    assert silent.spec_hash == said.spec_hash
+
+
+def test_tuned_options_of_a_part_that_was_replaced_are_not_yours(
+    small_spec: Path, idea: Path
+) -> None:
+    idea.write_text(IDEA.replace("share: float", "step_size: float = 2.0\n    share: float = 0.5"))
+    with small_spec.open("a") as spec:
+        spec.write("[methods.er-p]\nstep_size = 9.0\nlr = 0.3\n")
+        spec.write(f"[methods.mine]\nbase = 'er-p'\nrule = '{idea}:Half'\n")
+    (cell,) = cells(load_spec(small_spec), methods=["mine"])
+    assert (cell.options["step_size"], cell.optimizer["lr"]) == (2.0, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ("lr: float = 0.1", "has a field `lr`, which means another thing here"),
+        ("seed: int = 0", "has a field `seed`, which means another thing here"),
+        ("pick: str = 'a'", "has a field `pick`, and so has another part"),
+    ],
+)
+def test_an_option_that_could_mean_two_things_is_refused(
+    cell_of: CellOf, idea: Path, field: str, told: str
+) -> None:
+    idea.write_text(IDEA.replace("share: float", f"{field}\n    share: float = 0.5"))
+    assert told in problems_of(cell_of, "base=er-c", "rule=IDEA:Half")["methods.mine.rule"]
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "told"),
+    [
+        ("def __post_init__(self): assert self.share < 1", ".share", "AssertionError"),
+        ("def __init__(self): pass", ".share", "unexpected keyword argument"),
+    ],
+)
+def test_a_part_may_complain_as_it_likes(
+    cell_of: CellOf, idea: Path, text: str, where: str, told: str
+) -> None:
+    idea.write_text(IDEA.replace("    def __call__", f"    {text}\n\n    def __call__"))
+    problems = problems_of(cell_of, "rule=IDEA:Half", "share=2.0")
+    assert told in problems[f"methods.mine{where}"]
+
+
+def test_annotations_that_cannot_be_read_are_told(cell_of: CellOf, idea: Path) -> None:
+    text = "from __future__ import annotations\n" + IDEA.replace("share: float", "share: Nowhere")
+    idea.write_text(text)
+    problems = problems_of(cell_of, "rule=IDEA:Half", "share=2.0")
+    assert "name 'Nowhere' is not defined" in problems["methods.mine"]
+
+
+def test_fields_that_no_spec_can_say_are_left_alone(cell_of: CellOf, idea: Path) -> None:
+    field = (
+        "kept: torch.Tensor | None = None\n    most: float = float('inf')\n    share: float = 0.5"
+    )
+    idea.write_text(IDEA.replace("share: float", field))
+    cell = cell_of("rule=IDEA:Half")
+    assert vars(build(cell, 0)[1].rule)["most"] == float("inf")
+    told = problems_of(cell_of, "rule=IDEA:Half", "kept=3")["methods.mine.kept"]
+    assert "which no spec can say" in told
 
 
 @pytest.mark.parametrize(
@@ -179,8 +264,9 @@ def test_a_file_that_cannot_be_run_is_told(cell_of: CellOf, idea: Path, line: st
     assert "cannot be imported from idea.py" in told
 
 
-def test_a_method_of_the_library_keeps_its_parts(cell_of: CellOf) -> None:
-    told = problems_of(cell_of, "storage=IDEA:Never", method="er")
+@pytest.mark.parametrize("setting", ["storage=IDEA:Never", "base=er-p"])
+def test_a_method_of_the_library_is_what_it_is_called(cell_of: CellOf, setting: str) -> None:
+    told = problems_of(cell_of, setting, method="er")
     assert told == {"methods.er": "er is a method of the library; give yours a name of its own."}
 
 

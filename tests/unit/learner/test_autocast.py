@@ -39,16 +39,28 @@ class Attention(nn.Module):
         return self.out(self.norm(x + self.attend(x, x, x)[0]).mean(1))
 
 
+class WithPositions(nn.Module):
+    """A parameter of the model's own, so that the whole model goes without a formula."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.positions = nn.Parameter(0.1 * torch.randn(20))
+        self.body = Attention()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x + self.positions)
+
+
 class HalfInside(nn.Module):
     """Autocast where most people put it: in the model."""
 
-    def __init__(self, inner: nn.Module) -> None:
+    def __init__(self, inner: nn.Module, answers_in: torch.dtype = torch.float32) -> None:
         super().__init__()
-        self.inner = inner
+        self.inner, self.answers_in = inner, answers_in
 
     def forward(self, x: Tensor) -> Tensor:
         with torch.autocast("cpu", dtype=HALF):
-            return self.inner(x).float()
+            return self.inner(x).to(self.answers_in)
 
 
 def images(norm: nn.Module) -> nn.Module:
@@ -61,6 +73,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "group norm": lambda: images(nn.GroupNorm(2, 4)),
     "batch norm": lambda: images(nn.BatchNorm2d(4)),
     "attention": Attention,
+    "positions": WithPositions,
 }
 
 
@@ -127,6 +140,45 @@ def test_every_method_learns_under_autocast(kind: str, name: str) -> None:
     after = learner.model.state_dict()
     assert all(after[key].dtype == before[key].dtype for key in after)
     assert not any(torch.equal(after[key], before[key]) for key in after if "num" not in key)
+
+
+@pytest.mark.parametrize("answers_in", [HALF, torch.float32])
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("kind", ["batch norm", "positions"])
+def test_every_method_learns_with_autocast_inside_the_model(
+    kind: str, name: str, answers_in: torch.dtype
+) -> None:
+    learner = build(name, HalfInside(seeded(MODELS[kind], 0), answers_in))
+    for inputs, labels in batches(4):
+        update = learner.observe(inputs, labels).updates[-1]
+        assert update.losses.dtype == torch.float32
+
+
+def test_a_loss_in_half_precision_is_added_up_in_full() -> None:
+    def loss(logits: Tensor, labels: Tensor) -> Tensor:
+        return torch.logsumexp(logits, 1) - logits.gather(1, labels[:, None]).squeeze(1)
+
+    learner = build("er-p", seeded(MODELS["mlp"], 0), loss=loss)
+    for inputs, labels in batches(3):
+        with torch.autocast("cpu", dtype=HALF):
+            update = learner.observe(inputs, labels).updates[-1]
+    assert update.losses.dtype == torch.float32
+
+
+def test_a_transform_is_not_cast_when_learning_or_answering() -> None:
+    seen = []
+
+    def transform(inputs: object) -> object:
+        seen.append(torch.is_autocast_enabled("cpu"))
+        return inputs
+
+    learner = build("er-pc-mir", seeded(MODELS["mlp"], 0), transform=transform)
+    with torch.autocast("cpu", dtype=HALF):
+        for inputs, labels in batches(3):
+            learner.observe(inputs, labels)
+        learner.predict(inputs, batch_size=4)
+    assert seen
+    assert not any(seen)
 
 
 @pytest.mark.parametrize("name", ["er-p", "er-mir", "er-c", "gss"])

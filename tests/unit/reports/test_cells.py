@@ -85,6 +85,15 @@ def test_runs_of_different_specs_are_never_averaged(runs: list[Record]) -> None:
     assert [len(cell.records) for cell in cells] == [1, 1]
 
 
+def test_two_states_of_a_users_file_are_told_apart_by_eight_digits(runs: list[Record]) -> None:
+    def state(digit: str) -> Record:
+        spec = json.loads(runs[1].spec) | {"parts": {"rule": {"where": "a.py:R", "sha256": digit}}}
+        return record_like(runs[1], spec=json.dumps(spec), spec_hash=digit)
+
+    labels = [cell.label for cell in group_cells([state("a" * 64), state("b" * 64)])]
+    assert labels == ["ER · sha256=aaaaaaaa", "ER · sha256=bbbbbbbb"]
+
+
 def test_passes_set_cells_apart(runs: list[Record]) -> None:
     other = record_like(runs[1], spec_hash="other", passes="separate")
     assert [c.label for c in group_cells([runs[1], other])] == ["ER · joint", "ER · separate"]

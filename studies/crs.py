@@ -12,7 +12,7 @@ from recollect.reports.colours import ramp
 from recollect.reports.numbers import percent, probability
 from recollect.reports.series import memory_over_time
 from recollect.reports.statistics import corrected, paired_difference
-from studies.readings import READINGS
+from studies.readings import MNIST
 
 _SHOWN: Final = ("er", "s1-insertion", "s2-clamp", "s1-equal")
 _FIRST_CLASSES: Final = (0, 1)
@@ -50,7 +50,9 @@ def imbalance(record: Record) -> float:
 def crs_table(records: Sequence[Record]) -> str:
     """Return one row a reading; the test is of age at eviction against the reservoir's."""
     found = {cell.method: cell for cell in group_cells(records)}
-    shown = [r for r in READINGS if r.base == "er-c" and r.against == "er" and r.name in found]
+    shown = [
+        r for r in MNIST.readings if r.base == "er-c" and r.against == "er" and r.name in found
+    ]
     lines = [
         "| reading | n | age at eviction | minus reservoir | p (Holm) | median age at the end "
         "| slots of the first two classes | unequal |",
@@ -131,7 +133,7 @@ def draw_crs(records: Sequence[Record], path: Path) -> None:
     from matplotlib.figure import Figure
 
     found = {cell.method: cell for cell in group_cells(records)}
-    labels = {reading.name: reading.label for reading in READINGS}
+    labels = {reading.name: reading.label for reading in MNIST.readings}
     with mpl.rc_context({"font.size": 8, "axes.spines.top": False, "axes.spines.right": False}):
         figure = Figure(figsize=(9.6, 4.4), layout="constrained")
         axes: Any = figure.subplots(2, len(_SHOWN), sharex=True, sharey="row")

@@ -24,7 +24,7 @@ from studies.batch_norm import passes_table, weighing_table
 from studies.claims import claims_table
 from studies.crs import crs_table, draw_crs, trials_table
 from studies.kept import read_kept
-from studies.readings import read_readings, readings_table
+from studies.readings import CIFAR, MNIST, readings_table
 from studies.tables import BEYOND, View, beyond_table, core_minutes, rates_table, results_table
 
 ROOT: Final = Path(__file__).parents[1]
@@ -67,7 +67,9 @@ def times() -> str:
         if untuned:
             lines.append(_time(f"{title}: the lineage's learning rate", untuned))
         lines.append(_time(f"{title}: choice of settings", list(read_kept(path).values())))
-    lines.append(_time("MNIST-S: readings of the paper", read_readings()))
+    for study in (MNIST, CIFAR):
+        title = benchmark_title(study.benchmark)
+        lines.append(_time(f"{title}: readings of the paper", study.records()))
     return "\n".join(lines)
 
 
@@ -108,9 +110,9 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "beyond-mnist-permuted": lambda: _beyond("mnist-permuted", _PERMUTED),
     "paper": paper,
     "times": times,
-    "crs": lambda: crs_table(read_readings()),
+    "crs": lambda: crs_table(MNIST.records()),
     "cifar10-crs": lambda: trials_table(_cifar_trials()),
-    "readings": lambda: readings_table(read_readings()),
+    "readings": lambda: readings_table(MNIST, MNIST.records()),
 }
 
 
@@ -148,7 +150,7 @@ def main() -> None:
     if check and stale:
         sys.exit(f"{', '.join(stale)} differ from results/; run python -m studies.document")
     if not check:
-        draw_crs(read_readings(), ROOT / "docs" / "images" / "crs-memory.png")
+        draw_crs(MNIST.records(), ROOT / "docs" / "images" / "crs-memory.png")
         print(f"wrote {', '.join(stale) or 'nothing: all is as the records say'}")
 
 

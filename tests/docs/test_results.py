@@ -25,6 +25,7 @@ from recollect.experiments.spec import load_spec
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 STUDIES = sorted((RESULTS / "tuning").glob("*.parquet"))
+READINGS = sorted((RESULTS / "readings").glob("*.parquet"))
 
 
 @pytest.mark.parametrize("name", document.PAGES)
@@ -83,7 +84,7 @@ def test_tables_are_of_test_data_and_studies_of_other_seeds_and_validation_data(
     tables = document.records()
     assert {evaluated_on(record) for record in tables} == {"test"}
     assert max(record.seed for record in tables) < FIRST_SEED
-    for path in (*STUDIES, RESULTS / "readings" / "mnist-split.parquet"):
+    for path in (*STUDIES, *READINGS):
         studied = read_kept(path).values()
         assert {evaluated_on(record) for record in studied} == {"validation"}
         assert min(record.seed for record in studied) >= FIRST_SEED

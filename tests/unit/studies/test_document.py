@@ -13,7 +13,7 @@ from studies.crs import (
     share_of_the_first,
     trials_table,
 )
-from studies.readings import READINGS, reading_cells, readings_table
+from studies.readings import MNIST, STUDIES, ReadingStudy, readings_table
 from studies.tables import BEYOND, View, beyond_table, rates_table, results_table
 from tests.unit.reports.runs import read_runs
 
@@ -142,20 +142,22 @@ def test_numbers_of_a_memory_by_hand(runs: list[Record]) -> None:
     assert imbalance(record) == pytest.approx(0.6)  # 30+30+20+20 % in 4 of 10 classes
 
 
-def test_readings_look_at_validation_data_and_are_told_apart() -> None:
-    found = reading_cells()
-    assert len({cell.spec_hash for cell in found}) == len(READINGS)
+@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda study: study.benchmark)
+def test_readings_look_at_validation_data_and_are_told_apart(study: ReadingStudy) -> None:
+    found = study.cells()
+    assert len({cell.spec_hash for cell in found}) == len(study.readings)
     assert {cell.evaluation["on"] for cell in found} == {"validation"}
+    assert {reading.against for reading in study.readings} <= {r.name for r in study.readings}
 
 
 def test_readings_without_records_say_so() -> None:
-    assert readings_table([]).count("not yet run") == len(READINGS)
+    assert readings_table(MNIST, []).count("not yet run") == len(MNIST.readings)
     assert crs_table([]) == "not yet run"
 
 
 def test_a_reading_that_diverges_says_how_often(runs: list[Record]) -> None:
     failed = dataclasses.replace(runs[0], method="p-no-floor", status="failed", error="diverged")
-    assert "| 1 | 1 diverge |" in readings_table([failed])
+    assert "| 1 | 1 diverge |" in readings_table(MNIST, [failed])
 
 
 def test_a_page_keeps_its_words_and_gets_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,55 @@
+"""Readings of the paper on CIFAR10-S: passes, storage and rule under BatchNorm.
+
+Streams of 3000 examples a segment instead of 9750, as in the search for settings: three short runs
+with seeds of their own tell more than a whole one. The rates are the one that validation data chose
+for ER in a joint pass, 0.05, and the one of the paper's lineage, 0.1.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from studies.reading import S1, S2, Reading, crs
+
+SPEC: Final[Mapping[str, Any]] = {
+    "benchmark": "cifar10-split",
+    "memory": [500],
+    "stream": {"batch_size": 10, "examples_per_segment": 3000, "validation_per_segment": 1000},
+    "model": {"name": "reduced-resnet18"},
+    "optimizer": {"name": "sgd", "lr": 0.05},
+    "learner": {"replay": 10, "iterations": 1, "passes": "joint"},
+    "evaluation": {"on": "validation", "points": 5},
+}
+
+_SEPARATE: Final[dict[str, Any]] = {"passes": "separate"}
+_LINEAGE: Final[dict[str, Any]] = {"lr": 0.1, "passes": "separate"}
+_PGD: Final[dict[str, Any]] = {"step_size": 20.0, "norm_floor": 10.0, "target_floor": 5.0}
+
+READINGS: Final = (
+    Reading("er", "", "ER", "er"),
+    Reading("er-separate", "P12", "ER, separate passes", "er", _SEPARATE),
+    Reading("er-fast", "P12", "ER, lr 0.1", "er", {"lr": 0.1}),
+    Reading("er-lineage", "P12", "ER, lr 0.1, separate passes", "er", _LINEAGE, "er-fast"),
+    Reading("s1-insertion", "P5", "ER-C, s1, MI at insertion", "er-c", crs(S1)),
+    Reading("s1-replay", "P5", "ER-C, s1, MI at replay", "er-c", crs(S1, margins="replay")),
+    Reading("s2-insertion", "P5", "ER-C, s2, MI at insertion", "er-c", crs(S2)),
+    Reading(
+        "s1-insertion-lineage",
+        "P5",
+        "ER-C, s1, MI at insertion, lr 0.1, separate passes",
+        "er-c",
+        crs(S1, **_LINEAGE),
+        "er-lineage",
+    ),
+    Reading(
+        "s1-replay-lineage",
+        "P5",
+        "ER-C, s1, MI at replay, lr 0.1, separate passes",
+        "er-c",
+        crs(S1, margins="replay", **_LINEAGE),
+        "er-lineage",
+    ),
+    Reading("p", "P8", "ER-P", "er-p", _PGD),
+    Reading(
+        "p-separate", "P8", "ER-P, separate passes", "er-p", {**_PGD, **_SEPARATE}, "er-separate"
+    ),
+)

@@ -8,7 +8,7 @@ from recollect.reports.names import method_title
 from recollect.reports.numbers import points
 from recollect.reports.paper import Comparison, JudgedClaim, Variant
 from recollect.reports.paper_formats import MARKS
-from recollect.reports.paper_numbers import PAPER_SEEDS, Claim, PaperCell
+from recollect.reports.paper_numbers import PAPER_SEEDS
 
 Where = tuple[str, Variant]
 
@@ -129,9 +129,9 @@ STATEMENTS: Final = (
 def verdict(parts: Sequence[JudgedClaim]) -> str:
     """Say what follows for a statement from the claims it consists of.
 
-    *held*: every one holds at 5 % after Holm's correction. *not held*: one of them is as certainly
-    the other way round, over at least as many seeds as the paper ran. *not yet decided*: anything
-    else, a difference of about nothing included.
+    *held*: every one holds at 5 % after Holm's correction. *not held*: over at least as many seeds
+    as the paper ran, one of them is as certainly the other way round, or is not certainly there and
+    as certainly smaller than in the paper. *not yet decided*: anything else.
     """
     if any(_is_refuted(part) for part in parts):
         return "**not held**"
@@ -141,7 +141,8 @@ def verdict(parts: Sequence[JudgedClaim]) -> str:
 
 
 def _is_refuted(part: JudgedClaim) -> bool:
-    return part.verdict == "does not hold" and _num_seeds(part) >= PAPER_SEEDS
+    is_against = part.verdict in ("does not hold", "less than the paper reports")
+    return is_against and _num_seeds(part) >= PAPER_SEEDS
 
 
 def _num_seeds(part: JudgedClaim) -> int:
@@ -155,13 +156,12 @@ def claims_table(comparisons: Sequence[Comparison]) -> str:
     for statement in STATEMENTS:
         exhibits = [by_exhibit[name] for name in statement.exhibits]
         parts = [j for shown in exhibits for j in shown.claims if statement.is_part(j)]
-        printed = [cell for shown in exhibits for cell in shown.exhibit.cells]
         text = f"{statement.text} ({statement.source})"
         missing = []
         for where, title in PLACES.items():
             here = [p for p in parts if (p.claim.benchmark, p.variant) == where]
             if any(_num_seeds(part) for part in here):
-                evidence = "; ".join(_difference(part, printed) for part in here)
+                evidence = "; ".join(_difference(part) for part in here)
                 lines.append(f"| {text} | {title} | {verdict(here)} | {evidence} |")
                 text = ""
             elif here:
@@ -171,21 +171,7 @@ def claims_table(comparisons: Sequence[Comparison]) -> str:
     return "\n".join(lines)
 
 
-def papers_difference(claim: Claim, printed: Sequence[PaperCell]) -> float | None:
-    """Return better minus worse by the paper's own numbers, as a share; None if it has none."""
-    means = {
-        cell.method: cell.reported.mean
-        for cell in printed
-        if cell.reported is not None
-        and (cell.metric, cell.benchmark, cell.capacity)
-        == (claim.metric, claim.benchmark, claim.capacity)
-    }
-    if claim.better not in means or claim.worse not in means:
-        return None
-    return (means[claim.better] - means[claim.worse]) / 100
-
-
-def _difference(part: JudgedClaim, printed: Sequence[PaperCell]) -> str:
+def _difference(part: JudgedClaim) -> str:
     claim, summary = part.claim, part.difference.summary
     pair = f"{method_title(claim.better)} minus {method_title(claim.worse)}"
     if claim.is_about_size:
@@ -197,8 +183,4 @@ def _difference(part: JudgedClaim, printed: Sequence[PaperCell]) -> str:
         return f"{pair} {points(summary.mean)} (one seed) {mark}"
     interval = f"[{points(summary.low)}, {points(summary.high)}]"
     said = f"{pair} {points(summary.mean)} {interval}, n={summary.n} {mark}"
-    theirs = papers_difference(claim, printed)
-    if theirs is None:
-        return said
-    outside = "" if summary.low <= theirs <= summary.high else ", outside"
-    return f"{said} (paper {points(theirs)}{outside})"
+    return said if part.theirs is None else f"{said} (paper {points(part.theirs)})"

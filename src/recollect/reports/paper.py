@@ -13,11 +13,22 @@ from recollect.reports.cells import (
     flat_spec,
     group_cells,
 )
-from recollect.reports.paper_numbers import BATCH_NORM, EXHIBITS, Claim, Exhibit, Metric, PaperCell
+from recollect.reports.paper_numbers import (
+    BATCH_NORM,
+    EXHIBITS,
+    PAPER_SEEDS,
+    Claim,
+    Exhibit,
+    Metric,
+    PaperCell,
+)
 from recollect.reports.statistics import (
+    LEVEL,
     PairedDifference,
     Summary,
     corrected,
+    gap_p_value,
+    holm,
     paired_difference,
 )
 
@@ -25,6 +36,7 @@ Verdict = Literal[
     "holds",
     "points its way, not certain",
     "points the other way, not certain",
+    "less than the paper reports",
     "does not hold",
     "no data",
 ]
@@ -62,12 +74,15 @@ class JudgedClaim:
         difference: Better minus worse over common seeds, as shares, Holm-corrected over the claims
             of the exhibit and variant.
         verdict: What follows at 5 %.
+        theirs: Better minus worse by the paper's own numbers, as a share; None if it prints
+            only one of them.
     """
 
     claim: Claim
     variant: Variant
     difference: PairedDifference
     verdict: Verdict
+    theirs: float | None = None
 
 
 @dataclass(frozen=True)
@@ -145,7 +160,9 @@ def compare(exhibit: Exhibit, records: Iterable[Record]) -> Comparison:
 
     A claim *holds* if the paired difference points its way and p < 5 % after Holm's correction over
     the claims of the exhibit that could be tested, each variant a family of its own; it *does not
-    hold* if the difference is as certain and points the other way. Any other is *not certain*.
+    hold* if the difference is as certain and points the other way. If it is neither, but as
+    certainly *less than the paper reports* (a Welch test that reads the paper's +/- as standard
+    deviations over its runs), it is that. Any other is *not certain*.
 
     Args:
         exhibit: Such as `exhibit_named("table1")`.
@@ -188,10 +205,39 @@ def _judge(exhibit: Exhibit, cells: list[CellRuns], variant: Variant) -> list[Ju
     """Judge the claims of one variant as one family."""
     claims = [claim for claim in exhibit.claims if variant in variants(claim.benchmark)]
     differences = corrected([_difference(claim, cells, variant) for claim in claims])
-    return [
-        JudgedClaim(claim, variant, difference, _verdict(claim.metric, difference))
+    shortfalls = [
+        _shortfall(claim, exhibit, difference)
         for claim, difference in zip(claims, differences, strict=True)
     ]
+    adjusted = iter(holm([p_value for p_value in shortfalls if p_value is not None]))
+    judged = []
+    for claim, difference, shortfall in zip(claims, differences, shortfalls, strict=True):
+        is_short = shortfall is not None and next(adjusted) < LEVEL
+        said = _verdict(claim.metric, difference, is_short=is_short)
+        judged.append(JudgedClaim(claim, variant, difference, said, _theirs(claim, exhibit)))
+    return judged
+
+
+def _theirs(claim: Claim, exhibit: Exhibit) -> float | None:
+    printed = exhibit.reported(claim)
+    return None if printed is None else (printed[0].mean - printed[1].mean) / 100
+
+
+def _shortfall(claim: Claim, exhibit: Exhibit, ours: PairedDifference) -> float | None:
+    """Return the p-value of a gain smaller than the paper's; None where there is none to test."""
+    printed, theirs = exhibit.reported(claim), _theirs(claim, exhibit)
+    if printed is None or theirs is None or ours.summary is None or ours.summary.sd is None:
+        return None
+    gap = theirs - ours.summary.mean
+    p_value = gap_p_value(
+        gap,
+        [
+            (ours.summary.sd, ours.summary.n),
+            *((number.spread / 100, PAPER_SEEDS) for number in printed),
+        ],
+    )
+    is_smaller = gap > 0 if claim.metric == "accuracy" else gap < 0
+    return p_value if is_smaller else 1.0
 
 
 def _difference(claim: Claim, cells: list[CellRuns], variant: Variant) -> PairedDifference:
@@ -205,13 +251,15 @@ def _difference(claim: Claim, cells: list[CellRuns], variant: Variant) -> Paired
     return paired_difference(better.by_seed(number), worse.by_seed(number))
 
 
-def _verdict(metric: Metric, difference: PairedDifference) -> Verdict:
+def _verdict(metric: Metric, difference: PairedDifference, *, is_short: bool) -> Verdict:
     if difference.summary is None:
         return "no data"
     gain = difference.summary.mean if metric == "accuracy" else -difference.summary.mean
-    if gain > 0:
-        return "holds" if difference.is_certain else "points its way, not certain"
-    return "does not hold" if difference.is_certain else "points the other way, not certain"
+    if difference.is_certain:
+        return "holds" if gain > 0 else "does not hold"
+    if is_short:
+        return "less than the paper reports"
+    return "points its way, not certain" if gain > 0 else "points the other way, not certain"
 
 
 def _choose(

@@ -22,6 +22,7 @@ MARKS: Final = {
     "holds": "✓",
     "points its way, not certain": "(✓)",
     "points the other way, not certain": "(✗)",
+    "less than the paper reports": "≪",
     "does not hold": "✗",
     "no data": "·",
 }
@@ -30,6 +31,7 @@ _STYLES: Final[dict[Verdict, str]] = {
     "holds": "green",
     "points its way, not certain": "yellow",
     "points the other way, not certain": "yellow",
+    "less than the paper reports": "red",
     "does not hold": "red",
     "no data": "dim",
 }
@@ -38,7 +40,15 @@ _WORDS: Final[dict[Variant, str]] = {
     "separate": "ours, separate passes",
     "joint": "ours, joint pass",
 }
-_CLAIM_COLUMNS: Final = ("claim of the paper", "here", "difference", "95 % interval", "n", "p")
+_CLAIM_COLUMNS: Final = (
+    "claim of the paper",
+    "here",
+    "difference",
+    "95 % interval",
+    "n",
+    "p",
+    "paper's",
+)
 _COLUMNS: Final = (
     "exhibit",
     "kind",
@@ -86,7 +96,7 @@ def as_markdown(comparison: Comparison) -> str:
     ]
     if claims:
         lines += _markdown_row(_CLAIM_COLUMNS)
-        lines += _markdown_row(["---", "---", "---:", "---:", "---:", "---:"])
+        lines += _markdown_row(["---", "---", *("---:" for _ in _CLAIM_COLUMNS[2:])])
         lines += [line for claim in claims for line in _markdown_row(claim)]
         lines += [""]
     lines += [line for untested in _untested(comparison) for line in (untested, "")]
@@ -108,7 +118,7 @@ def as_latex(comparison: Comparison) -> str:
         for claim in _tested(comparison)
     ]
     if claims:
-        lines += ["\\begin{tabular}{llrrrr}", "\\toprule", _latex_row(_CLAIM_COLUMNS)]
+        lines += ["\\begin{tabular}{llrrrrr}", "\\toprule", _latex_row(_CLAIM_COLUMNS)]
         lines += ["\\midrule", *claims, "\\bottomrule", "\\end{tabular}", ""]
     return "\n".join(lines)
 
@@ -158,12 +168,14 @@ def tally(comparisons: Sequence[Comparison]) -> Text:
         "holds": "hold",
         "points its way, not certain": "point its way without certainty",
         "points the other way, not certain": "point the other way without certainty",
+        "less than the paper reports": "show less than the paper reports",
         "does not hold": "do not hold",
         "no data": "have no data",
     }
     parts = [
         Text(f"{verdicts[verdict]} {words}", style=_STYLES[verdict])
         for verdict, words in many.items()
+        if verdicts[verdict]
     ]
     return line + Text(", ").join(parts) + Text(".")
 
@@ -240,14 +252,17 @@ def _legend(comparison: Comparison) -> list[str]:
         "p: two-sided paired test over common seeds (exact sign-flip up to 16, then t), "
         "Holm-corrected over the claims below. "
         "Forgetting: the cited definition.",
+        "less than the paper reports: not certainly there, and certainly smaller than the paper's "
+        "own difference (Welch, its ± read as standard deviations, Holm-corrected).",
     ]
     return [*lines, *comparison.exhibit.remarks, *comparison.notes]
 
 
 def _difference_entries(judged: JudgedClaim) -> list[str]:
     summary = judged.difference.summary
+    theirs = "" if judged.theirs is None else points(judged.theirs)
     if summary is None:
-        return ["", "", "0", ""]
+        return ["", "", "0", "", theirs]
     interval = (
         "one seed"
         if summary.low is None or summary.high is None
@@ -258,6 +273,7 @@ def _difference_entries(judged: JudgedClaim) -> list[str]:
         interval,
         str(summary.n),
         "" if judged.difference.adjusted is None else probability(judged.difference.adjusted),
+        theirs,
     ]
 
 
@@ -310,6 +326,8 @@ def _csv_claim(exhibit: str, judged: JudgedClaim) -> dict[str, object]:
         "p_holm": "" if difference.adjusted is None else difference.adjusted,
         "n": 0,
     }
+    if judged.theirs is not None:
+        row["paper_mean"], row["paper_n"] = 100 * judged.theirs, PAPER_SEEDS
     return row | _csv_summary(difference.summary)
 
 

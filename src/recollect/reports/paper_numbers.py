@@ -91,6 +91,17 @@ class Exhibit:
     claims: tuple[Claim, ...]
     remarks: tuple[str, ...] = ()
 
+    def reported(self, claim: Claim) -> tuple[Reported, Reported] | None:
+        """Return what it prints for the better and the worse method of a claim, if it does both."""
+        printed = {
+            cell.method: cell.reported
+            for cell in self.cells
+            if (cell.metric, cell.benchmark, cell.capacity)
+            == (claim.metric, claim.benchmark, claim.capacity)
+        }
+        better, worse = printed.get(claim.better), printed.get(claim.worse)
+        return None if better is None or worse is None else (better, worse)
+
 
 BATCH_NORM: Final = ("cifar10-split", "mini-imagenet-split")
 CAPACITY: Final[Mapping[str, int]] = {

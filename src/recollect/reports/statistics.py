@@ -168,6 +168,33 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
+def gap_p_value(gap: float, means: Sequence[tuple[float, int]]) -> float:
+    r"""Return the two-sided p-value of a gap between independent means (Welch's t test).
+
+    Args:
+        gap: A sum or difference of means.
+        means: The means it consists of, each as the standard deviation and number of its values.
+
+    The gap's variance is \sum_k s_k^2 / n_k, its degrees of freedom those of Welch and
+    Satterthwaite.
+
+    Example:
+        >>> round(gap_p_value(2.0, [(1.0, 10), (1.0, 10)]), 5)
+        0.00029
+
+    Raises:
+        ValueError: No mean varies, or one is of fewer than two values.
+    """
+    if any(n < 2 for _, n in means):
+        raise ValueError(f"`means` is {list(means)}; each needs at least two values.")
+    parts = [(sd**2 / n, n - 1) for sd, n in means]
+    variance = math.fsum(part for part, _ in parts)
+    if not variance:
+        raise ValueError(f"`means` is {list(means)}; at least one has to vary.")
+    degrees = variance**2 / math.fsum(part**2 / free for part, free in parts)
+    return _t_tail(gap / math.sqrt(variance), degrees)
+
+
 def corrected(differences: Sequence[PairedDifference]) -> list[PairedDifference]:
     """Return the differences with `adjusted` set by Holm over those that have a p-value."""
     tested = [d.p_value for d in differences if d.p_value is not None]
@@ -185,6 +212,12 @@ def _t_quantile(degrees: int) -> float:
     from scipy import stats
 
     return float(stats.t.ppf((1 + CONFIDENCE) / 2, degrees))
+
+
+def _t_tail(statistic: float, degrees: float) -> float:
+    from scipy import stats
+
+    return float(2 * stats.t.sf(abs(statistic), degrees))
 
 
 def _t_p_value(differences: Sequence[float]) -> float:

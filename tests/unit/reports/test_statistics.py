@@ -1,4 +1,5 @@
 import math
+from statistics import fmean, stdev
 
 import numpy as np
 import pytest
@@ -6,6 +7,7 @@ from scipy import stats
 
 from recollect.reports.statistics import (
     corrected,
+    gap_p_value,
     holm,
     paired_difference,
     sign_flip_p_value,
@@ -95,6 +97,22 @@ def test_a_constant_difference_over_many_seeds_has_p_zero_not_nan() -> None:
     same = paired_difference(first, first)
     apart = paired_difference(first, dict.fromkeys(range(20), 0.5))
     assert (same.p_value, apart.p_value) == (1.0, 0.0)
+
+
+def test_a_gap_between_two_means_is_judged_as_welch_does() -> None:
+    first, second = [1.0, 2.0, 4.0, 8.0, 3.0], [9.0, 7.0, 8.5, 9.5, 6.0, 12.0, 7.5]
+    gap = fmean(first) - fmean(second)
+    means = [(stdev(values), len(values)) for values in (first, second)]
+    expected = stats.ttest_ind(first, second, equal_var=False).pvalue
+    assert gap_p_value(gap, means) == pytest.approx(expected)
+    assert gap_p_value(-gap, means) == pytest.approx(expected)
+
+
+def test_a_gap_of_means_that_do_not_vary_cannot_be_judged() -> None:
+    with pytest.raises(ValueError, match="at least one has to vary"):
+        gap_p_value(1.0, [(0.0, 10)])
+    with pytest.raises(ValueError, match="at least two values"):
+        gap_p_value(1.0, [(1.0, 10), (1.0, 1)])
 
 
 def test_holm_worked_example() -> None:

@@ -24,7 +24,7 @@ from studies.batch_norm import passes_table, weighing_table
 from studies.claims import claims_table
 from studies.crs import crs_table, draw_crs, trials_table
 from studies.kept import read_kept
-from studies.readings import CIFAR, MNIST, readings_table
+from studies.readings import MNIST, STUDIES, readings_table
 from studies.tables import BEYOND, View, beyond_table, core_minutes, rates_table, results_table
 
 ROOT: Final = Path(__file__).parents[1]
@@ -67,9 +67,7 @@ def times() -> str:
         if untuned:
             lines.append(_time(f"{title}: the lineage's learning rate", untuned))
         lines.append(_time(f"{title}: choice of settings", list(read_kept(path).values())))
-    for study in (MNIST, CIFAR):
-        title = benchmark_title(study.benchmark)
-        lines.append(_time(f"{title}: readings of the paper", study.records()))
+    lines += [_time(f"{study.title}: readings", study.records()) for study in STUDIES.values()]
     return "\n".join(lines)
 
 

@@ -4,7 +4,7 @@
     python -m studies.readings cifar10-split --seeds 4
 
 Validation accuracy (test data is not read), seeds from 3000, each reading paired with another.
-Records are kept in `results/readings/BENCHMARK.parquet`; `python -m studies.document` makes tables
+Records are kept in `results/readings/STUDY.parquet`; `python -m studies.document` makes tables
 from them. Stop at any time; the same command continues.
 """
 
@@ -21,7 +21,8 @@ from recollect.experiments.spec import check_spec
 from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting, group_cells
 from recollect.reports.numbers import percent, points
 from recollect.reports.statistics import Summary, paired_difference
-from studies import readings_cifar10_split, readings_mnist_split
+from studies import readings_cifar10_split as cifar10
+from studies import readings_mnist_split as mnist
 from studies.kept import read_kept
 from studies.reading import Reading
 from studies.space import refuse_test_data
@@ -36,23 +37,21 @@ class ReadingStudy:
     """Readings of the paper on one benchmark.
 
     Attributes:
-        spec: What they share, as a spec says it.
+        name: What commands call it.
+        title: What tables call it.
+        spec: What its readings share, as a spec says it.
         readings: The readings.
     """
 
+    name: str
+    title: str
     spec: Mapping[str, Any]
     readings: Sequence[Reading]
 
     @property
-    def benchmark(self) -> str:
-        """Name of the benchmark."""
-        name: str = self.spec["benchmark"]
-        return name
-
-    @property
     def path(self) -> Path:
         """Where the records are kept."""
-        return ROOT / "results" / "readings" / f"{self.benchmark}.parquet"
+        return ROOT / "results" / "readings" / f"{self.name}.parquet"
 
     def cells(self) -> list[Cell]:
         """Resolve every reading.
@@ -63,7 +62,7 @@ class ReadingStudy:
         methods = {
             reading.name: {"base": reading.base, **reading.options} for reading in self.readings
         }
-        spec = check_spec({**self.spec, "methods": methods}, source=f"readings of {self.benchmark}")
+        spec = check_spec({**self.spec, "methods": methods}, source=f"readings of {self.name}")
         found = cells(spec, methods=list(methods))
         refuse_test_data(found)
         return found
@@ -73,29 +72,29 @@ class ReadingStudy:
         return list(read_kept(self.path).values())
 
 
-STUDIES: Final = {
-    study.benchmark: study
-    for study in (
-        ReadingStudy(readings_mnist_split.SPEC, readings_mnist_split.READINGS),
-        ReadingStudy(readings_cifar10_split.SPEC, readings_cifar10_split.READINGS),
-    )
-}
-MNIST: Final = STUDIES["mnist-split"]
-CIFAR: Final = STUDIES["cifar10-split"]
+MNIST: Final = ReadingStudy("mnist-split", "MNIST-S", mnist.SPEC, mnist.READINGS)
+CIFAR: Final = ReadingStudy("cifar10-split", "CIFAR10-S", cifar10.SPEC, cifar10.READINGS)
+CIFAR_GROUP_NORM: Final = ReadingStudy(
+    "cifar10-split-group-norm",
+    "CIFAR10-S with GroupNorm",
+    cifar10.GROUP_NORM_SPEC,
+    cifar10.GROUP_NORM_READINGS,
+)
+STUDIES: Final = {study.name: study for study in (MNIST, CIFAR, CIFAR_GROUP_NORM)}
 
 
 def main() -> None:
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("benchmark", choices=list(STUDIES))
+    options.add_argument("study", choices=list(STUDIES))
     options.add_argument("--seeds", type=int, default=20)
     options.add_argument("--workers", type=int, default=1)
     asked = options.parse_args()
-    study = STUDIES[asked.benchmark]
+    study = STUDIES[asked.study]
     kept = read_kept(study.path)
     wanted = [
-        Request(cell, seed, f"python -m studies.readings {study.benchmark}")
+        Request(cell, seed, f"python -m studies.readings {study.name}")
         for seed in range(FIRST_SEED, FIRST_SEED + asked.seeds)
         for cell in study.cells()
         if (cell.spec_hash, seed) not in kept

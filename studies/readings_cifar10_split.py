@@ -53,3 +53,14 @@ READINGS: Final = (
         "p-separate", "P8", "ER-P, separate passes", "er-p", {**_PGD, **_SEPARATE}, "er-separate"
     ),
 )
+
+# Without BatchNorm nothing mixes examples: passes and what weights multiply are no questions there.
+GROUP_NORM_SPEC: Final[Mapping[str, Any]] = {
+    **SPEC,
+    "model": {"name": "reduced-resnet18", "norm": "group"},
+}
+GROUP_NORM_READINGS: Final = (
+    Reading("er", "", "ER", "er"),
+    Reading("er-fast", "P11", "ER, lr 0.1", "er", {"lr": 0.1}),
+    Reading("p", "P8", "ER-P", "er-p", _PGD),
+)

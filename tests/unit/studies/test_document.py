@@ -136,7 +136,7 @@ def test_numbers_of_a_memory_by_hand(runs: list[Record]) -> None:
     assert imbalance(record) == pytest.approx(0.6)  # 30+30+20+20 % in 4 of 10 classes
 
 
-@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda study: study.benchmark)
+@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda study: study.name)
 def test_readings_look_at_validation_data_and_are_told_apart(study: ReadingStudy) -> None:
     found = study.cells()
     assert len({cell.spec_hash for cell in found}) == len(study.readings)

@@ -1,18 +1,19 @@
 """What each reading of CRS does to the memory: who leaves, at which age, and what is left."""
 
-import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from recollect.experiments.record import Record
-from recollect.reports.cells import CellRuns, final_accuracy, group_cells
+from recollect.reports.cells import CellRuns, group_cells
 from recollect.reports.colours import ramp
 from recollect.reports.numbers import percent, probability
 from recollect.reports.series import memory_over_time
-from recollect.reports.statistics import corrected, paired_difference
-from studies.readings import MNIST
+from recollect.reports.statistics import PairedDifference, corrected, paired_difference
+from studies.reading import Reading
+from studies.readings import MNIST, ReadingStudy
+from studies.tables import NOT_RUN
 
 _SHOWN: Final = ("er", "s1-insertion", "s2-clamp", "s1-equal")
 _FIRST_CLASSES: Final = (0, 1)
@@ -47,62 +48,53 @@ def imbalance(record: Record) -> float:
     return sum(abs(share - 0.1) for share in shares) / 2
 
 
-def crs_table(records: Sequence[Record]) -> str:
-    """Return one row a reading; the test is of age at eviction against the reservoir's."""
+def crs_table(study: ReadingStudy, records: Sequence[Record]) -> str:
+    """Return one row a reading of CRS, below the reservoir that its ages are tested against."""
     found = {cell.method: cell for cell in group_cells(records)}
     shown = [
-        r for r in MNIST.readings if r.base == "er-c" and r.against == "er" and r.name in found
+        reading
+        for reading in study.readings
+        if reading.base == "er-c" and {reading.name, reading.against} <= set(found)
     ]
+    # At ER's own rate the memory is the same: what a rate changes is told by the accuracies.
+    if study is MNIST:
+        shown = [reading for reading in shown if reading.against == "er"]
+    if not shown:
+        return NOT_RUN
+    tests = corrected(
+        [
+            paired_difference(
+                found[reading.name].by_seed(age_at_eviction),
+                found[reading.against].by_seed(age_at_eviction),
+            )
+            for reading in shown
+        ]
+    )
     lines = [
         "| reading | n | age at eviction | minus reservoir | p (Holm) | median age at the end "
         "| slots of the first two classes | unequal |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    if "er" not in found:
-        return "not yet run"
-    ages = found["er"].by_seed(age_at_eviction)
-    tests = corrected(
-        [paired_difference(found[r.name].by_seed(age_at_eviction), ages) for r in shown]
-    )
-    lines.append(_row("reservoir (ER)", found["er"], "", ""))
-    for reading, test in zip(shown, tests, strict=True):
-        summary = test.summary
-        difference = p_value = ""
-        if summary is not None and summary.low is not None and summary.high is not None:
-            mean, low, high = map(_whole, (summary.mean, summary.low, summary.high))
-            difference = f"{mean} [{low}, {high}]"
-            p_value = "" if test.adjusted is None else probability(test.adjusted)
-        label = reading.label.removeprefix("ER-C, ")
-        lines.append(_row(label, found[reading.name], difference, p_value))
+    labels = {reading.name: reading.label for reading in study.readings}
+    for against in dict.fromkeys(reading.against for reading in shown):
+        title = labels[against].replace("ER", "reservoir (ER)", 1)
+        lines.append(_row(title, found[against], "", ""))
+        lines += [
+            _tested_row(reading, found[reading.name], test)
+            for reading, test in zip(shown, tests, strict=True)
+            if reading.against == against
+        ]
     return "\n".join(lines)
 
 
-def trials_table(kept: Iterable[Record]) -> str:
-    """Return one row a trial of ER and ER-C in a search for settings: the memory at its end."""
-    rows = []
-    for record in kept:
-        spec = json.loads(record.spec)
-        if spec["base"] not in ("er", "er-c"):
-            continue
-        options = spec["options"]
-        reading = "reservoir (ER)"
-        if spec["base"] == "er-c":
-            strategy = {"highest": "s1", "proportional": "s2"}[options["pick"]]
-            reading = f"{strategy}, MI at {options['margins']}, c {options['margin_weight']:g}"
-        entries = [
-            reading,
-            f"{spec['optimizer']['lr']:g}",
-            percent(final_accuracy(record)),
-            f"{median_age(record):.0f}",
-            f"{percent(share_of_the_first(record))} %",
-            f"{percent(imbalance(record))} %",
-        ]
-        rows.append("| " + " | ".join(entries) + " |")
-    head = (
-        "| storage | lr | accuracy | median age at the end | slots of the first two classes "
-        "| unequal |"
-    )
-    return "\n".join([head, "|---|---|---|---|---|---|", *sorted(rows)])
+def _tested_row(reading: Reading, cell: CellRuns, test: PairedDifference) -> str:
+    summary = test.summary
+    difference = p_value = ""
+    if summary is not None and summary.low is not None and summary.high is not None:
+        mean, low, high = map(_whole, (summary.mean, summary.low, summary.high))
+        difference = f"{mean} [{low}, {high}]"
+        p_value = "" if test.adjusted is None else probability(test.adjusted)
+    return _row(reading.label.removeprefix("ER-C, "), cell, difference, p_value)
 
 
 def _whole(value: float) -> str:

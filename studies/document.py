@@ -22,9 +22,9 @@ from recollect.reports.paper_numbers import CAPACITY, EXHIBITS
 from recollect.reports.reading import read_store
 from studies.batch_norm import passes_table, weighing_table
 from studies.claims import claims_table
-from studies.crs import crs_table, draw_crs, trials_table
+from studies.crs import crs_table, draw_crs
 from studies.kept import read_kept
-from studies.readings import MNIST, STUDIES, readings_table
+from studies.readings import CIFAR, CIFAR_GROUP_NORM, MNIST, STUDIES, readings_table
 from studies.tables import BEYOND, View, beyond_table, core_minutes, rates_table, results_table
 
 ROOT: Final = Path(__file__).parents[1]
@@ -108,8 +108,12 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "beyond-mnist-permuted": lambda: _beyond("mnist-permuted", _PERMUTED),
     "paper": paper,
     "times": times,
-    "crs": lambda: crs_table(MNIST.records()),
-    "cifar10-crs": lambda: trials_table(_cifar_trials()),
+    "crs": lambda: crs_table(MNIST, MNIST.records()),
+    "cifar10-crs": lambda: crs_table(CIFAR, CIFAR.records()),
+    "cifar10-readings": lambda: readings_table(CIFAR, CIFAR.records()),
+    "cifar10-group-norm-readings": lambda: readings_table(
+        CIFAR_GROUP_NORM, CIFAR_GROUP_NORM.records()
+    ),
     "readings": lambda: readings_table(MNIST, MNIST.records()),
 }
 

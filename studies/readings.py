@@ -110,6 +110,7 @@ def readings_table(study: ReadingStudy, records: Sequence[Record]) -> str:
         reading.name: sum(r.method == reading.name and r.status != "done" for r in records)
         for reading in study.readings
     }
+    labels = {reading.name: reading.label for reading in study.readings}
     lines = [
         "| note | reading | n | accuracy | forgetting | minus ER, paired | slots by class |",
         "|---|---|---|---|---|---|---|",
@@ -123,18 +124,19 @@ def readings_table(study: ReadingStudy, records: Sequence[Record]) -> str:
         elif cell is None:
             lines.append(f"| {note} | {label} | 0 | not yet run | | | |")
         else:
-            lines.append(f"| {note} | {label} | {_entries(cell, found.get(reading.against))} |")
+            to = "" if reading.against == "er" else f" to {labels[reading.against]}"
+            lines.append(f"| {note} | {label} | {_entries(cell, found.get(reading.against), to)} |")
     return "\n".join(lines)
 
 
-def _entries(cell: CellRuns, baseline: CellRuns | None) -> str:
+def _entries(cell: CellRuns, baseline: CellRuns | None, to: str) -> str:
     accuracy, lost = cell.summary(final_accuracy), cell.summary(final_forgetting)
     difference = ""
     if baseline is not None and cell is not baseline:
         gain = paired_difference(
             cell.by_seed(final_accuracy), baseline.by_seed(final_accuracy)
         ).summary
-        difference = "" if gain is None else interval(gain)
+        difference = "" if gain is None else interval(gain) + to
     slots = " ".join(f"{count:.0f}" for count in final_slots(cell))
     spread = "" if accuracy.sd is None else f" ± {percent(accuracy.sd)}"
     return (

@@ -11,9 +11,8 @@ from studies.crs import (
     crs_table,
     imbalance,
     share_of_the_first,
-    trials_table,
 )
-from studies.readings import MNIST, STUDIES, ReadingStudy, readings_table
+from studies.readings import CIFAR, MNIST, STUDIES, ReadingStudy, readings_table
 from studies.tables import BEYOND, View, beyond_table, rates_table, results_table
 from tests.unit.reports.runs import read_runs
 
@@ -146,7 +145,7 @@ def test_readings_look_at_validation_data_and_are_told_apart(study: ReadingStudy
 
 def test_readings_without_records_say_so() -> None:
     assert readings_table(MNIST, []).count("not yet run") == len(MNIST.readings)
-    assert crs_table([]) == "not yet run"
+    assert crs_table(MNIST, []) == "not yet run"
 
 
 def test_a_reading_that_diverges_says_how_often(runs: list[Record]) -> None:
@@ -200,13 +199,30 @@ def test_weighing_tells_losses_from_contributions(runs: list[Record]) -> None:
     assert all(row.split("|")[3:5] == [" 0.05 ", " 20 "] for row in rows)
 
 
-def test_trials_of_crs_are_told_apart_by_strategy(runs: list[Record]) -> None:
-    spec = '{"base":"%s","options":%s,"optimizer":{"lr":0.05}}'
-    options = '{"pick":"highest","margins":"replay","margin_weight":0.1}'
-    with_memory = next(record for record in runs if record.memory)
-    kept = [
-        dataclasses.replace(with_memory, spec=spec % (base, chosen))
-        for base, chosen in (("er-c", options), ("er", "{}"), ("er-p", "{}"))
+def test_readings_of_crs_stand_below_the_reservoir_they_are_tested_against(
+    runs: list[Record],
+) -> None:
+    er = [record for record in runs if record.method == "er"][:3]
+    older = [dataclasses.replace(record, memory=(point((5, 5), 3, 10.0),)) for record in er]
+    younger = [dataclasses.replace(record, memory=(point((8, 2), 3, 4.0),)) for record in er]
+    renamed = [
+        dataclasses.replace(record, method=name, spec_hash=name)
+        for name, memories in (
+            ("er", older),
+            ("s1-insertion", younger),
+            ("er-lineage", younger),
+            ("s1-insertion-lineage", older),
+            ("s2-insertion", []),
+        )
+        for record in memories
     ]
-    labels = [row.split("|")[1].strip() for row in trials_table(kept).splitlines()[2:]]
-    assert labels == ["reservoir (ER)", "s1, MI at replay, c 0.1"]
+    rows = [line.split(" | ") for line in crs_table(CIFAR, renamed).splitlines()[2:]]
+    assert [row[0].strip("| ") for row in rows] == [
+        "reservoir (ER)",
+        "s1, MI at insertion",
+        "reservoir (ER), lr 0.1, separate passes",
+        "s1, MI at insertion, lr 0.1, separate passes",
+    ]
+    assert [row[2] for row in rows] == ["10", "4", "4", "10"]
+    assert rows[1][3].startswith("\N{MINUS SIGN}6 [")
+    assert rows[3][3].startswith("+6 [")

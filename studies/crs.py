@@ -8,7 +8,7 @@ from typing import Any, Final
 from recollect.experiments.record import Record
 from recollect.reports.cells import CellRuns, group_cells
 from recollect.reports.colours import ramp
-from recollect.reports.numbers import percent, probability
+from recollect.reports.numbers import certainty, percent
 from recollect.reports.series import memory_over_time
 from recollect.reports.statistics import PairedDifference, corrected, paired_difference
 from studies.reading import Reading
@@ -93,7 +93,7 @@ def _tested_row(reading: Reading, cell: CellRuns, test: PairedDifference) -> str
     if summary is not None and summary.low is not None and summary.high is not None:
         mean, low, high = map(_whole, (summary.mean, summary.low, summary.high))
         difference = f"{mean} [{low}, {high}]"
-        p_value = "" if test.adjusted is None else probability(test.adjusted)
+        p_value = certainty(test)
     return _row(reading.label.removeprefix("ER-C, "), cell, difference, p_value)
 
 

@@ -14,7 +14,7 @@ from recollect.reports.cells import (
     group_cells,
 )
 from recollect.reports.names import benchmark_title, method_title
-from recollect.reports.numbers import percent, points, probability, seconds
+from recollect.reports.numbers import certainty, percent, points, seconds
 from recollect.reports.paper_numbers import CAPACITY, EXHIBITS, Metric
 from recollect.reports.statistics import PairedDifference, Summary, corrected, paired_difference
 
@@ -204,8 +204,7 @@ def signed(summary: Summary) -> str:
 def _difference(difference: PairedDifference | None) -> list[str]:
     if difference is None or difference.summary is None:
         return ["", ""]
-    p_value = "" if difference.adjusted is None else probability(difference.adjusted)
-    return [signed(difference.summary), p_value]
+    return [signed(difference.summary), certainty(difference)]
 
 
 def _reported(metric: Metric, view: View, method: str) -> str:

@@ -27,7 +27,7 @@ from recollect.experiments.spec import Spec, load_spec
 from recollect.experiments.store import Store
 from recollect.experiments.sweep import Outcome, sweep
 from recollect.reports.html import write_report
-from recollect.reports.numbers import probability
+from recollect.reports.numbers import certainty
 from recollect.reports.statistics import PairedDifference, Summary
 from recollect.reports.summary import SummaryRow, summarise_runs
 
@@ -292,9 +292,7 @@ def _signed(difference: PairedDifference | None) -> str:
 
 
 def _p_value(difference: PairedDifference | None) -> str:
-    if difference is None or difference.adjusted is None:
-        return ""
-    return probability(difference.adjusted)
+    return "" if difference is None else certainty(difference)
 
 
 def _write_report(store: Store, *, is_quiet: bool) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from recollect.reports.statistics import FEWEST_SEEDS, PairedDifference
+
 _MINUS: Final = "\u2212"
 
 
@@ -33,6 +35,15 @@ def probability(p_value: float) -> str:
         ('0.031', '< 0.001')
     """
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+def certainty(difference: PairedDifference) -> str:
+    """Return the corrected p-value, or that there are too few seeds for one to mean anything."""
+    if difference.adjusted is None:
+        return ""
+    if not difference.has_enough_seeds:
+        return f"n < {FEWEST_SEEDS}"
+    return probability(difference.adjusted)
 
 
 def mebibytes(num_bytes: float) -> str:

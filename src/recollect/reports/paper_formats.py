@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.reports.names import benchmark_title, method_title
-from recollect.reports.numbers import percent, points, probability
+from recollect.reports.numbers import certainty, percent, points
 from recollect.reports.paper import ComparedCell, Comparison, JudgedClaim, Variant, Verdict
 from recollect.reports.paper_numbers import PAPER_SEEDS, Reported
-from recollect.reports.statistics import Summary
+from recollect.reports.statistics import FEWEST_SEEDS, Summary
 
 MARKS: Final = {
     "holds": "✓",
@@ -250,7 +250,7 @@ def _legend(comparison: Comparison) -> list[str]:
         f"paper: mean ± something it does not name, n = {PAPER_SEEDS}. "
         "ours: mean ± half the 95 % Student t interval over n seeds; no ± for one seed.",
         "p: two-sided paired test over common seeds (exact sign-flip up to 16, then t), "
-        "Holm-corrected over the claims below. "
+        f"Holm-corrected over the claims below; it cannot reach 5 % with n < {FEWEST_SEEDS}. "
         "Forgetting: the cited definition.",
         "less than the paper reports: not certainly there, and certainly smaller than the paper's "
         "own difference (Welch, its ± read as standard deviations, Holm-corrected).",
@@ -272,7 +272,7 @@ def _difference_entries(judged: JudgedClaim) -> list[str]:
         points(summary.mean),
         interval,
         str(summary.n),
-        "" if judged.difference.adjusted is None else probability(judged.difference.adjusted),
+        certainty(judged.difference),
         theirs,
     ]
 

@@ -9,6 +9,7 @@ import numpy as np
 
 CONFIDENCE: Final = 0.95
 LEVEL: Final = 0.05
+FEWEST_SEEDS: Final = 6  # 2 / 2^6 is the first that falls below 5 %
 _MOST_EXACT: Final = 16  # 2^16 sign flips take a few milliseconds
 
 PairedTest = Literal["exact sign-flip", "paired t", "none"]
@@ -59,6 +60,11 @@ class PairedDifference:
         """Whether the difference is there at 5 %, corrected if it was one of several."""
         p_value = self.p_value if self.adjusted is None else self.adjusted
         return p_value is not None and p_value < LEVEL
+
+    @property
+    def has_enough_seeds(self) -> bool:
+        """Whether the test could have called any difference certain with so few seeds."""
+        return self.summary is not None and self.summary.n >= FEWEST_SEEDS
 
 
 def summarise(values: Sequence[float]) -> Summary:

@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 from recollect.experiments.record import Record
 from recollect.reports.cells import CellRuns, anytime_accuracy, final_accuracy, final_forgetting
 from recollect.reports.names import benchmark_title
-from recollect.reports.numbers import percent, points, probability
+from recollect.reports.numbers import certainty, percent, points, probability
 from recollect.reports.page.parts import escape, owned, swatch, table
 from recollect.reports.page.plots import slug
 from recollect.reports.statistics import (
+    FEWEST_SEEDS,
     PairedDifference,
     Summary,
     corrected,
@@ -111,10 +112,12 @@ def difference_sentence(difference: PairedDifference) -> str:
     if summary.low is None or summary.high is None or difference.adjusted is None:
         return f"{points(summary.mean)} points on one seed; nothing can be said from one."
     verdict = "a difference at the 5 % level" if difference.is_certain else "not certain yet"
+    tested = f"p = {probability(difference.adjusted)} after Holm"
+    if not difference.has_enough_seeds:
+        tested = f"too few for a test, which needs {FEWEST_SEEDS}"
     return (
         f"{points(summary.mean)} points (95 % interval {points(summary.low)} to "
-        f"{points(summary.high)}, {count_seeds(summary.n)} in pairs, p = "
-        f"{probability(difference.adjusted)} after Holm): {verdict}."
+        f"{points(summary.high)}, {count_seeds(summary.n)} in pairs, {tested}): {verdict}."
     )
 
 
@@ -144,13 +147,15 @@ def _difference_entry(difference: PairedDifference) -> str:
     shown = f"<strong>{shown}</strong>" if difference.is_certain else shown
     return (
         f"{shown} <small>{points(summary.low)} to {points(summary.high)}, "
-        f"p {_with_sign(difference.adjusted)}</small>"
+        f"{_tested(difference)}</small>"
     )
 
 
-def _with_sign(p_value: float) -> str:
-    shown = probability(p_value)
-    return shown if shown.startswith("<") else f"= {shown}"
+def _tested(difference: PairedDifference) -> str:
+    shown = certainty(difference)
+    if not difference.has_enough_seeds:
+        return escape(shown)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
 
 
 def _optional_entry(cell: CellRuns, number: Callable[[Record], float | None]) -> str:

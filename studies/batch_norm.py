@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from recollect.experiments.record import Record
-from recollect.reports.cells import final_accuracy, final_forgetting
+from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting, group_cells
 from recollect.reports.names import method_title
 from recollect.reports.numbers import percent
 from recollect.reports.statistics import paired_difference, summarise
@@ -14,33 +14,55 @@ from studies.tables import NOT_RUN, PAPER_METHODS, View, signed, spread
 _BENCHMARK: Final = "cifar10-split"
 
 
+# Readings of CIFAR10-S that differ in their passes alone: joint, then separate.
+SHORT_PAIRS: Final = (
+    ("ER, lr 0.05", "er", "er-separate"),
+    ("ER, lr 0.1", "er-fast", "er-lineage"),
+    ("ER-P, lr 0.05", "p", "p-separate"),
+)
+_HEAD: Final = (
+    "| method | n | joint | separate | joint minus separate "
+    "| forgetting, joint | separate | joint minus separate |",
+    "|---|---|---|---|---|---|---|---|",
+)
+
+
 def passes_table(records: Sequence[Record]) -> str:
     """Return one row a method: a joint pass beside separate ones, on the same seeds."""
     joint = View(_BENCHMARK, "joint").cells(records)
     separate = View(_BENCHMARK, "separate").cells(records)
-    lines = [
-        "| method | n | joint | separate | joint minus separate "
-        "| forgetting, joint | separate | joint minus separate |",
-        "|---|---|---|---|---|---|---|---|",
+    rows = [
+        _passes_row(method_title(method), joint.get(method), separate.get(method))
+        for method in PAPER_METHODS
+        if method != "van"
     ]
-    for method in (method for method in PAPER_METHODS if method != "van"):
-        runs = [found[method] for found in (joint, separate) if method in found]
-        seeds = [set(cell.by_seed(final_accuracy)) for cell in runs]
-        common = sorted(set.intersection(*seeds)) if len(runs) == 2 else []
-        if not common:
-            lines.append(f"| {method_title(method)} | 0 | {NOT_RUN} | | | | | |")
-            continue
-        entries = []
-        for metric in (final_accuracy, final_forgetting):
-            mine, theirs = (cell.by_seed(metric) for cell in runs)
-            difference = paired_difference(mine, theirs).summary
-            entries += [
-                spread(summarise([mine[seed] for seed in common])),
-                spread(summarise([theirs[seed] for seed in common])),
-                "" if difference is None else signed(difference),
-            ]
-        lines.append("| " + " | ".join([method_title(method), str(len(common)), *entries]) + " |")
-    return "\n".join(lines)
+    return "\n".join([*_HEAD, *rows])
+
+
+def short_passes_table(readings: Sequence[Record]) -> str:
+    """Return the same for readings of short streams."""
+    found = {cell.method: cell for cell in group_cells(readings)}
+    rows = [
+        _passes_row(label, found.get(joint), found.get(separate))
+        for label, joint, separate in SHORT_PAIRS
+    ]
+    return "\n".join([*_HEAD, *rows])
+
+
+def _passes_row(label: str, joint: CellRuns | None, separate: CellRuns | None) -> str:
+    common = [] if joint is None or separate is None else sorted({*joint.seeds} & {*separate.seeds})
+    if joint is None or separate is None or not common:
+        return f"| {label} | 0 | {NOT_RUN} | | | | | |"
+    entries = []
+    for metric in (final_accuracy, final_forgetting):
+        mine, theirs = joint.by_seed(metric), separate.by_seed(metric)
+        difference = paired_difference(mine, theirs).summary
+        entries += [
+            spread(summarise([mine[seed] for seed in common])),
+            spread(summarise([theirs[seed] for seed in common])),
+            "" if difference is None else signed(difference),
+        ]
+    return "| " + " | ".join([label, str(len(common)), *entries]) + " |"
 
 
 def weighing_table(kept: Iterable[Record]) -> str:

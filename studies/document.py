@@ -20,15 +20,21 @@ from recollect.reports.paper import Comparison, compare
 from recollect.reports.paper_formats import as_markdown
 from recollect.reports.paper_numbers import CAPACITY, EXHIBITS
 from recollect.reports.reading import read_store
-from studies.batch_norm import passes_table, weighing_table
+from studies.batch_norm import passes_table, short_passes_table, weighing_table
 from studies.claims import claims_table
 from studies.crs import crs_table, draw_crs
+from studies.draw_passes import draw_passes, short_lines, whole_lines
 from studies.kept import read_kept
 from studies.readings import CIFAR, CIFAR_GROUP_NORM, MNIST, STUDIES, readings_table
 from studies.tables import BEYOND, View, beyond_table, core_minutes, rates_table, results_table
 
 ROOT: Final = Path(__file__).parents[1]
-PAGES: Final = ("README.md", "docs/reproduction.md", "docs/paper-notes.md")
+PAGES: Final = (
+    "README.md",
+    "docs/reproduction.md",
+    "docs/batch-norm.md",
+    "docs/paper-notes.md",
+)
 _BLOCK: Final = re.compile(r"<!-- begin: ([a-z0-9-]+) -->\n(.*?)<!-- end: \1 -->", re.DOTALL)
 
 
@@ -95,14 +101,15 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "mnist-split": lambda: results_table(View("mnist-split"), records()),
     "mnist-permuted": lambda: results_table(View("mnist-permuted"), records()),
     "lineage-mnist-split": lambda: results_table(View("mnist-split"), lineage_records()),
+    "lineage-mnist-permuted": lambda: results_table(
+        View("mnist-permuted"), lineage_records(), ("er", "er-p", "er-c", "er-pc")
+    ),
     "rates": lambda: rates_table(records(), lineage_records()),
     "cifar10-joint": lambda: results_table(View(_CIFAR, "joint"), records()),
     "cifar10-separate": lambda: results_table(View(_CIFAR, "separate"), records()),
     "cifar10-passes": lambda: passes_table(records()),
+    "cifar10-passes-short": lambda: short_passes_table(CIFAR.records()),
     "cifar10-weighing": lambda: weighing_table(_cifar_trials()),
-    "cifar10-group-norm": lambda: results_table(
-        View(_CIFAR, "joint", norm="group"), records(), ("er", "er-p")
-    ),
     "mini-imagenet": lambda: results_table(View("mini-imagenet-split", "joint"), records()),
     "beyond-mnist-split": lambda: _beyond("mnist-split", list(BEYOND)),
     "beyond-mnist-permuted": lambda: _beyond("mnist-permuted", _PERMUTED),
@@ -152,7 +159,10 @@ def main() -> None:
     if check and stale:
         sys.exit(f"{', '.join(stale)} differ from results/; run python -m studies.document")
     if not check:
-        draw_crs(MNIST.records(), ROOT / "docs" / "images" / "crs-memory.png")
+        images = ROOT / "docs" / "images"
+        draw_crs(MNIST.records(), images / "crs-memory.png")
+        short = short_lines(CIFAR.records(), CIFAR_GROUP_NORM.records())
+        draw_passes(short, whole_lines(records()), images / "batch-norm.png")
         print(f"wrote {', '.join(stale) or 'nothing: all is as the records say'}")
 
 

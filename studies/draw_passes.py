@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from recollect.experiments.record import Record
 from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting, group_cells
+from studies.batch_norm import SHORT_PAIRS
 from studies.tables import View
 
 _COLOURS: Final[Mapping[str, str]] = {
@@ -25,23 +26,17 @@ class _Line:
     runs: Mapping[str, CellRuns | None]
 
 
-def lines_of_short_streams(
-    batch_norm: Sequence[Record], group_norm: Sequence[Record]
-) -> list[_Line]:
+def short_lines(batch_norm: Sequence[Record], group_norm: Sequence[Record]) -> list[_Line]:
     """Return ER at two rates, and ER-P, from the readings of CIFAR10-S."""
     batch = {cell.method: cell for cell in group_cells(batch_norm)}
     group = {cell.method: cell for cell in group_cells(group_norm)}
     return [
         _line(label, batch.get(joint), batch.get(separate), group.get(joint))
-        for label, joint, separate in (
-            ("ER, lr 0.05", "er", "er-separate"),
-            ("ER, lr 0.1", "er-fast", "er-lineage"),
-            ("ER-P, lr 0.05", "p", "p-separate"),
-        )
+        for label, joint, separate in SHORT_PAIRS
     ]
 
 
-def lines_of_whole_streams(records: Sequence[Record]) -> list[_Line]:
+def whole_lines(records: Sequence[Record]) -> list[_Line]:
     """Return the methods of the tables that have runs with both passes."""
     joint = View(_BENCHMARK, "joint").cells(records)
     separate = View(_BENCHMARK, "separate").cells(records)
@@ -72,7 +67,7 @@ def draw_passes(short: Sequence[_Line], whole: Sequence[_Line], path: Path) -> N
     blocks = (("3000 a segment, validation", short), ("whole streams, test", whole))
     style: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
     with mpl.rc_context(style):
-        figure = Figure(figsize=(9.2, 0.9 + 0.42 * (len(short) + len(whole) + 2)))
+        figure = Figure(figsize=(9.2, 0.9 + 0.34 * (len(short) + len(whole) + 2)))
         figure.set_layout_engine("constrained")
         panels: Any = figure.subplots(1, 2, sharey=True)
         for panel, metric, title in zip(
@@ -92,6 +87,7 @@ def draw_passes(short: Sequence[_Line], whole: Sequence[_Line], path: Path) -> N
             panel.set_title(title, loc="left", fontweight="bold")
             panel.grid(axis="x", color="#e0e3e8")
             panel.set_axisbelow(True)
+            panel.set_ylim(place + 0.6, 0.6)
         panels[0].set_yticks([tick[0] for tick in ticks], [tick[1] for tick in ticks])
         for text, (_, _, is_heading) in zip(panels[0].get_yticklabels(), ticks, strict=True):
             text.set_fontstyle("italic" if is_heading else "normal")

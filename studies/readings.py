@@ -9,6 +9,7 @@ from them. Stop at any time; the same command continues.
 """
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,15 +90,20 @@ def main() -> None:
     )
     options.add_argument("study", choices=list(STUDIES))
     options.add_argument("--seeds", type=int, default=20)
+    options.add_argument("--only", nargs="+", metavar="READING", help="these, not all of them")
     options.add_argument("--workers", type=int, default=1)
     asked = options.parse_args()
     study = STUDIES[asked.study]
+    names = [reading.name for reading in study.readings]
+    only = asked.only or names
+    if unknown := sorted(set(only) - set(names)):
+        sys.exit(f"no {', '.join(unknown)} in {study.name}; it has {', '.join(names)}.")
     kept = read_kept(study.path)
     wanted = [
         Request(cell, seed, f"python -m studies.readings {study.name}")
         for seed in range(FIRST_SEED, FIRST_SEED + asked.seeds)
         for cell in study.cells()
-        if (cell.spec_hash, seed) not in kept
+        if cell.method in only and (cell.spec_hash, seed) not in kept
     ]
     make(wanted, kept, study.path, workers=asked.workers, is_slim=False)
     print(readings_table(study, study.records()))

@@ -65,7 +65,15 @@ def test_the_command_with_an_own_rule_asks_for_what_it_says(
 
 
 @pytest.mark.parametrize(
-    "page", ["benchmarks.md", "data.md", "experiments.md", "live-streams.md", "paper-notes.md"]
+    "page",
+    [
+        "batch-norm.md",
+        "benchmarks.md",
+        "data.md",
+        "experiments.md",
+        "live-streams.md",
+        "paper-notes.md",
+    ],
 )
 def test_files_a_page_links_to_are_there(page: str) -> None:
     linked = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / "docs" / page).read_text())

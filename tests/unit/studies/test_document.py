@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 from studies import document
-from studies.batch_norm import passes_table, weighing_table
+from studies.batch_norm import passes_table, short_passes_table, weighing_table
 from studies.claims import PLACES, STATEMENTS, claims_table, verdict
 from studies.crs import (
     age_at_eviction,
@@ -183,6 +183,12 @@ def test_passes_are_compared_on_the_seeds_both_have(runs: list[Record]) -> None:
     assert cells[5:7] == ["10.0", "30.0"]
     assert cells[7].startswith("\N{MINUS SIGN}20.0")
     assert all("not yet run" in line for line in others)
+    short = [as_cifar(er[0], "joint", 40), as_cifar(er[0], "separate", 20)]
+    short[1] = dataclasses.replace(short[1], method="er-separate", spec_hash="separate")
+    first, *rest = short_passes_table(short).splitlines()[2:]
+    assert first == row.replace("| ER |", "| ER, lr 0.05 |")
+    assert len(rest) == 2
+    assert all("not yet run" in line for line in rest)
     strangers = [as_cifar(er[0], "joint", 40), as_cifar(er[1], "separate", 20)]
     assert "not yet run" in passes_table(strangers).splitlines()[2]
 

@@ -1,5 +1,7 @@
 """Run committed records again and compare: everything but the times must be the same.
 
+Drawn are records made on this kind of machine, if there are any.
+
 python -m studies.again mnist-split [--runs 2] [--seed 0]
 """
 
@@ -55,7 +57,11 @@ def main() -> None:
     options.add_argument("--runs", type=int, default=2)
     options.add_argument("--seed", type=int, help="of the draw; another draw each time without")
     asked = options.parse_args()
-    records = [r for r in read_store(ROOT / "results") if r.benchmark == asked.benchmark]
+    stores = [ROOT / "results", ROOT / "results" / "lineage"]
+    everywhere = [record for store in stores for record in read_store(store)]
+    of_it = [record for record in everywhere if record.benchmark == asked.benchmark]
+    # Those made here tell more; the others show how far bits agree between processors.
+    records = [record for record in of_it if is_same_kind_of_machine(record)] or of_it
     differ = 0
     for record in drawn(records, asked.runs, random.Random(asked.seed)):
         same = counts(made_again(record)) == counts(record)

@@ -26,6 +26,7 @@ from studies.crs import crs_table, draw_crs
 from studies.draw_passes import draw_passes, short_lines, whole_lines
 from studies.kept import read_kept
 from studies.readings import CIFAR, CIFAR_GROUP_NORM, MNIST, STUDIES, readings_table
+from studies.recalibrate import read_rows, recalibration_table
 from studies.tables import BEYOND, View, beyond_table, core_minutes, rates_table, results_table
 
 ROOT: Final = Path(__file__).parents[1]
@@ -109,6 +110,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "cifar10-separate": lambda: results_table(View(_CIFAR, "separate"), records()),
     "cifar10-passes": lambda: passes_table(records()),
     "cifar10-passes-short": lambda: short_passes_table(CIFAR.records()),
+    "cifar10-recalibration": lambda: recalibration_table(read_rows()),
     "cifar10-weighing": lambda: weighing_table(_cifar_trials()),
     "mini-imagenet": lambda: results_table(View("mini-imagenet-split", "joint"), records()),
     "beyond-mnist-split": lambda: _beyond("mnist-split", list(BEYOND)),

@@ -22,8 +22,8 @@ SHORT_PAIRS: Final = (
 )
 _HEAD: Final = (
     "| method | n | joint | separate | joint minus separate "
-    "| forgetting, joint | separate | joint minus separate |",
-    "|---|---|---|---|---|---|---|---|",
+    "| forgetting, joint | separate | joint minus separate | prequential, joint | separate |",
+    "|---|---|---|---|---|---|---|---|---|---|",
 )
 
 
@@ -52,7 +52,7 @@ def short_passes_table(readings: Sequence[Record]) -> str:
 def _passes_row(label: str, joint: CellRuns | None, separate: CellRuns | None) -> str:
     common = [] if joint is None or separate is None else sorted({*joint.seeds} & {*separate.seeds})
     if joint is None or separate is None or not common:
-        return f"| {label} | 0 | {NOT_RUN} | | | | | |"
+        return f"| {label} | 0 | {NOT_RUN} | | | | | | | |"
     entries = []
     for metric in (final_accuracy, final_forgetting):
         mine, theirs = joint.by_seed(metric), separate.by_seed(metric)
@@ -62,7 +62,14 @@ def _passes_row(label: str, joint: CellRuns | None, separate: CellRuns | None) -
             spread(summarise([theirs[seed] for seed in common])),
             "" if difference is None else signed(difference),
         ]
+    for cell in (joint, separate):
+        met = [record for record in cell.records if record.seed in common]
+        entries.append(spread(summarise([_prequential(record) for record in met])))
     return "| " + " | ".join([label, str(len(common)), *entries]) + " |"
+
+
+def _prequential(record: Record) -> float:
+    return record.prequential_correct / record.prequential_total
 
 
 def weighing_table(kept: Iterable[Record]) -> str:
@@ -76,7 +83,7 @@ def weighing_table(kept: Iterable[Record]) -> str:
         on = learner.get("weighs", "losses") if spec["base"] == "er-p" else ""
         settings = [spec["optimizer"]["lr"]]
         settings += [options.get(key, "") for key in ("step_size", "norm_floor", "target_floor")]
-        scores = final_accuracy(record), record.prequential_correct / record.prequential_total
+        scores = final_accuracy(record), _prequential(record)
         rows.append((spec["base"], on, *settings, *(percent(score) for score in scores)))
     rows.sort(key=lambda row: (row[0], row[1], -float(row[-2])))
     lines = [

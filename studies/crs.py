@@ -3,17 +3,18 @@
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
 from recollect.experiments.record import Record
-from recollect.reports.cells import CellRuns, group_cells
+from recollect.reports.cells import CellRuns, final_accuracy, group_cells
 from recollect.reports.colours import ramp
 from recollect.reports.numbers import certainty, percent
 from recollect.reports.series import memory_over_time
 from recollect.reports.statistics import PairedDifference, corrected, paired_difference
 from studies.reading import Reading
 from studies.readings import MNIST, ReadingStudy
-from studies.tables import NOT_RUN
+from studies.tables import NOT_RUN, signed, spread
 
 _SHOWN: Final = ("er", "s1-insertion", "s2-clamp", "s1-equal")
 _FIRST_CLASSES: Final = (0, 1)
@@ -85,6 +86,44 @@ def crs_table(study: ReadingStudy, records: Sequence[Record]) -> str:
             if reading.against == against
         ]
     return "\n".join(lines)
+
+
+def segments_table(study: ReadingStudy, records: Sequence[Record]) -> str:
+    """Return one row a reading of CRS and its reservoir: which segments are known at the end."""
+    found = {cell.method: cell for cell in group_cells(records)}
+    of_crs = [reading for reading in study.readings if reading.base == "er-c"]
+    names = {name for reading in of_crs for name in (reading.name, reading.against)}
+    lines = [
+        "| reading | n | accuracy | minus its reservoir | accuracy by segment, first to last |",
+        "|---|---|---|---|---|",
+    ]
+    for reading in study.readings:
+        if reading.name not in names or reading.name not in found:
+            continue
+        cell, baseline = found[reading.name], found.get(reading.against)
+        gain = None
+        if reading in of_crs and baseline is not None:
+            gain = paired_difference(
+                cell.by_seed(final_accuracy), baseline.by_seed(final_accuracy)
+            ).summary
+        entries = [
+            reading.label,
+            str(len(cell.records)),
+            spread(cell.summary(final_accuracy)),
+            "" if gain is None else signed(gain),
+            " ".join(f"{100 * share:.0f}" for share in _by_segment(cell)),
+        ]
+        lines.append("| " + " | ".join(entries) + " |")
+    return "\n".join(lines)
+
+
+def _by_segment(cell: CellRuns) -> list[float]:
+    """Return the mean accuracy on each segment after the last one."""
+    ends = [
+        [correct / total for correct, total in zip(record.correct[-1], record.total, strict=True)]
+        for record in cell.records
+    ]
+    return [fmean(shares) for shares in zip(*ends, strict=True)]
 
 
 def _tested_row(reading: Reading, cell: CellRuns, test: PairedDifference) -> str:

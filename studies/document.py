@@ -22,7 +22,7 @@ from recollect.reports.paper_numbers import CAPACITY, EXHIBITS
 from recollect.reports.reading import read_store
 from studies.batch_norm import passes_table, short_passes_table, weighing_table
 from studies.claims import claims_table
-from studies.crs import crs_table, draw_crs
+from studies.crs import crs_table, draw_crs, segments_table
 from studies.draw_passes import draw_passes, short_lines, whole_lines
 from studies.kept import read_kept
 from studies.readings import CIFAR, CIFAR_GROUP_NORM, MNIST, STUDIES, readings_table
@@ -119,7 +119,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "times": times,
     "crs": lambda: crs_table(MNIST, MNIST.records()),
     "cifar10-crs": lambda: crs_table(CIFAR, CIFAR.records()),
-    "cifar10-readings": lambda: readings_table(CIFAR, CIFAR.records()),
+    "cifar10-crs-segments": lambda: segments_table(CIFAR, CIFAR.records()),
     "cifar10-group-norm-readings": lambda: readings_table(
         CIFAR_GROUP_NORM, CIFAR_GROUP_NORM.records()
     ),

@@ -10,6 +10,7 @@ from studies.crs import (
     age_at_eviction,
     crs_table,
     imbalance,
+    segments_table,
     share_of_the_first,
 )
 from studies.readings import CIFAR, MNIST, STUDIES, ReadingStudy, readings_table
@@ -232,3 +233,16 @@ def test_readings_of_crs_stand_below_the_reservoir_they_are_tested_against(
     assert [row[2] for row in rows] == ["10", "4", "4", "10"]
     assert rows[1][3].startswith("\N{MINUS SIGN}6 [")
     assert rows[3][3].startswith("+6 [")
+
+
+def test_readings_of_crs_say_which_segments_are_known(runs: list[Record]) -> None:
+    first = next(record for record in runs if record.method == "er")
+    known = [
+        dataclasses.replace(
+            as_cifar(first, "joint", share), method=name, spec_hash=name, correct=((9, 9), right)
+        )
+        for name, share, right in (("er", 0, (10, 80)), ("s1-insertion", 0, (40, 60)))
+    ]
+    er, s1 = segments_table(CIFAR, known).splitlines()[2:]
+    assert er == "| ER | 1 | 45.0 |  | 10 80 |"
+    assert s1 == "| ER-C, s1, MI at insertion | 1 | 50.0 | +5.0 one seed | 40 60 |"

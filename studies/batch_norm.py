@@ -5,7 +5,13 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from recollect.experiments.record import Record
-from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting, group_cells
+from recollect.reports.cells import (
+    CellRuns,
+    final_accuracy,
+    final_forgetting,
+    group_cells,
+    prequential_accuracy,
+)
 from recollect.reports.names import method_title
 from recollect.reports.numbers import percent
 from recollect.reports.statistics import paired_difference, summarise
@@ -64,12 +70,8 @@ def _passes_row(label: str, joint: CellRuns | None, separate: CellRuns | None) -
         ]
     for cell in (joint, separate):
         met = [record for record in cell.records if record.seed in common]
-        entries.append(spread(summarise([_prequential(record) for record in met])))
+        entries.append(spread(summarise([prequential_accuracy(record) or 0.0 for record in met])))
     return "| " + " | ".join([label, str(len(common)), *entries]) + " |"
-
-
-def _prequential(record: Record) -> float:
-    return record.prequential_correct / record.prequential_total
 
 
 def weighing_table(kept: Iterable[Record]) -> str:
@@ -83,7 +85,7 @@ def weighing_table(kept: Iterable[Record]) -> str:
         on = learner.get("weighs", "losses") if spec["base"] == "er-p" else ""
         settings = [spec["optimizer"]["lr"]]
         settings += [options.get(key, "") for key in ("step_size", "norm_floor", "target_floor")]
-        scores = final_accuracy(record), _prequential(record)
+        scores = final_accuracy(record), prequential_accuracy(record) or 0.0
         rows.append((spec["base"], on, *settings, *(percent(score) for score in scores)))
     rows.sort(key=lambda row: (row[0], row[1], -float(row[-2])))
     lines = [

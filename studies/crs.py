@@ -3,14 +3,13 @@
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Final
 
 from recollect.experiments.record import Record
 from recollect.reports.cells import CellRuns, final_accuracy, group_cells
 from recollect.reports.colours import ramp
 from recollect.reports.numbers import certainty, percent
-from recollect.reports.series import memory_over_time
+from recollect.reports.series import mean_matrix, memory_over_time
 from recollect.reports.statistics import PairedDifference, corrected, paired_difference
 from studies.reading import Reading
 from studies.readings import MNIST, ReadingStudy
@@ -111,19 +110,12 @@ def segments_table(study: ReadingStudy, records: Sequence[Record]) -> str:
             str(len(cell.records)),
             spread(cell.summary(final_accuracy)),
             "" if gain is None else signed(gain),
-            " ".join(f"{100 * share:.0f}" for share in _by_segment(cell)),
+            " ".join(
+                percent(share, digits=0) for share in mean_matrix(cell)[-1] if share is not None
+            ),
         ]
         lines.append("| " + " | ".join(entries) + " |")
     return "\n".join(lines)
-
-
-def _by_segment(cell: CellRuns) -> list[float]:
-    """Return the mean accuracy on each segment after the last one."""
-    ends = [
-        [correct / total for correct, total in zip(record.correct[-1], record.total, strict=True)]
-        for record in cell.records
-    ]
-    return [fmean(shares) for shares in zip(*ends, strict=True)]
 
 
 def _tested_row(reading: Reading, cell: CellRuns, test: PairedDifference) -> str:

@@ -46,13 +46,11 @@ class View:
     Attributes:
         benchmark: Name of the benchmark.
         passes: How examples passed the network; None where it does not matter.
-        norm: Of the model.
         capacity: Slots; the paper's if None.
     """
 
     benchmark: str
     passes: str | None = None
-    norm: str = "batch"
     capacity: int | None = None
 
     def cells(self, records: Iterable[Record]) -> dict[str, CellRuns]:
@@ -73,7 +71,7 @@ class View:
             record.benchmark == self.benchmark
             and record.protocol == "paper"
             and spec.get("evaluation.on") == '"test"'
-            and spec.get("model.norm", '"batch"') == f'"{self.norm}"'
+            and spec.get("model.norm", '"batch"') == '"batch"'
             and (self.passes is None or record.method == "van" or self._passes(record.passes))
         )
 

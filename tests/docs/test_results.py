@@ -12,7 +12,8 @@ from studies.again import counts, drawn, is_same_kind_of_machine, made_again
 from studies.choose import chosen, standings
 from studies.kept import read_kept
 from studies.page import page
-from studies.readings import MNIST
+from studies.readings import CIFAR, MNIST
+from studies.recalibrate import read_rows
 from studies.settings import same_settings
 from studies.space import FIRST_SEED, Study, load_study
 from typer.testing import CliRunner
@@ -89,6 +90,17 @@ def test_tables_are_of_test_data_and_studies_of_other_seeds_and_validation_data(
         studied = read_kept(path).values()
         assert {evaluated_on(record) for record in studied} == {"validation"}
         assert min(record.seed for record in studied) >= FIRST_SEED
+
+
+def test_recalibrated_runs_are_those_of_the_readings() -> None:
+    readings = {(r.spec_hash, r.seed): r for r in CIFAR.records()}
+    rows = read_rows()
+    assert rows
+    for row in rows:
+        record = readings[row["spec_hash"], row["seed"]]
+        assert evaluated_on(record) == "validation"
+        if row["machine"]["cpu"] == record.machine["cpu"]:  # rounding differs between processors
+            assert tuple(row["correct"]) == record.correct[-1]
 
 
 def evaluated_on(record: Record) -> str:

@@ -1,6 +1,7 @@
 """Tables of the document: from records alone, and saying so where there are none."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 from studies import document
@@ -13,6 +14,7 @@ from studies.crs import (
     segments_table,
     share_of_the_first,
 )
+from studies.draw_passes import draw_passes, short_lines, whole_lines
 from studies.readings import CIFAR, MNIST, STUDIES, ReadingStudy, readings_table
 from studies.tables import BEYOND, View, beyond_table, rates_table, results_table
 from tests.unit.reports.runs import read_runs
@@ -246,3 +248,18 @@ def test_readings_of_crs_say_which_segments_are_known(runs: list[Record]) -> Non
     er, s1 = segments_table(CIFAR, known).splitlines()[2:]
     assert er == "| ER | 1 | 45.0 |  | 10 80 |"
     assert s1 == "| ER-C, s1, MI at insertion | 1 | 50.0 | +5.0 one seed | 40 60 |"
+
+
+def test_the_picture_of_passes_is_drawn_with_what_there_is(
+    runs: list[Record], tmp_path: Path
+) -> None:
+    er = [record for record in runs if record.method == "er"][:3]
+    joint = [as_cifar(record, "joint", 40) for record in er]
+    separate = [as_cifar(record, "separate", 20) for record in er]
+    assert whole_lines(joint) == []  # nothing to stand beside
+    (line,) = whole_lines([*joint, *separate])
+    assert [cell is None for cell in line.runs.values()] == [False, False, True]
+    assert line.runs["separate passes"].passes == "separate"  # type: ignore[union-attr]
+    path = tmp_path / "passes.png"
+    draw_passes(short_lines(joint, []), [line], path)
+    assert path.read_bytes().startswith(b"\x89PNG")

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from recollect.experiments.record import Record
-from recollect.reports.cells import CellRuns, final_accuracy, group_cells
+from recollect.reports.cells import CellRuns, group_cells
 from recollect.reports.colours import ramp
 from recollect.reports.numbers import certainty, percent
-from recollect.reports.series import mean_matrix, memory_over_time
+from recollect.reports.series import memory_over_time
 from recollect.reports.statistics import PairedDifference, corrected, paired_difference
 from studies.reading import Reading
 from studies.readings import MNIST, ReadingStudy
-from studies.tables import NOT_RUN, signed, spread
+from studies.tables import NOT_RUN
 
 _SHOWN: Final = ("er", "s1-insertion", "s2-clamp", "s1-equal")
 _FIRST_CLASSES: Final = (0, 1)
@@ -48,17 +48,24 @@ def imbalance(record: Record) -> float:
     return sum(abs(share - 0.1) for share in shares) / 2
 
 
-def crs_table(study: ReadingStudy, records: Sequence[Record]) -> str:
-    """Return one row a reading of CRS, below the reservoir that its ages are tested against."""
+def crs_table(
+    study: ReadingStudy, records: Sequence[Record], *, against: Sequence[str] | None = None
+) -> str:
+    """Return one row a reading of CRS, below the reservoir that its ages are tested against.
+
+    Args:
+        study: Whose readings.
+        records: Their runs.
+        against: Leave out readings that are compared with others than these.
+    """
     found = {cell.method: cell for cell in group_cells(records)}
     shown = [
         reading
         for reading in study.readings
-        if reading.base == "er-c" and {reading.name, reading.against} <= set(found)
+        if reading.base == "er-c"
+        and {reading.name, reading.against} <= set(found)
+        and (against is None or reading.against in against)
     ]
-    # At ER's own rate the memory is the same: what a rate changes is told by the accuracies.
-    if study is MNIST:
-        shown = [reading for reading in shown if reading.against == "er"]
     if not shown:
         return NOT_RUN
     tests = corrected(
@@ -76,45 +83,14 @@ def crs_table(study: ReadingStudy, records: Sequence[Record]) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     labels = {reading.name: reading.label for reading in study.readings}
-    for against in dict.fromkeys(reading.against for reading in shown):
-        title = labels[against].replace("ER", "reservoir (ER)", 1)
-        lines.append(_row(title, found[against], "", ""))
+    for baseline in dict.fromkeys(reading.against for reading in shown):
+        title = labels[baseline].replace("ER", "reservoir (ER)", 1)
+        lines.append(_row(title, found[baseline], "", ""))
         lines += [
             _tested_row(reading, found[reading.name], test)
             for reading, test in zip(shown, tests, strict=True)
-            if reading.against == against
+            if reading.against == baseline
         ]
-    return "\n".join(lines)
-
-
-def segments_table(study: ReadingStudy, records: Sequence[Record]) -> str:
-    """Return one row a reading of CRS and its reservoir: which segments are known at the end."""
-    found = {cell.method: cell for cell in group_cells(records)}
-    of_crs = [reading for reading in study.readings if reading.base == "er-c"]
-    names = {name for reading in of_crs for name in (reading.name, reading.against)}
-    lines = [
-        "| reading | n | accuracy | minus its reservoir | accuracy by segment, first to last |",
-        "|---|---|---|---|---|",
-    ]
-    for reading in study.readings:
-        if reading.name not in names or reading.name not in found:
-            continue
-        cell, baseline = found[reading.name], found.get(reading.against)
-        gain = None
-        if reading in of_crs and baseline is not None:
-            gain = paired_difference(
-                cell.by_seed(final_accuracy), baseline.by_seed(final_accuracy)
-            ).summary
-        entries = [
-            reading.label,
-            str(len(cell.records)),
-            spread(cell.summary(final_accuracy)),
-            "" if gain is None else signed(gain),
-            " ".join(
-                percent(share, digits=0) for share in mean_matrix(cell)[-1] if share is not None
-            ),
-        ]
-        lines.append("| " + " | ".join(entries) + " |")
     return "\n".join(lines)
 
 

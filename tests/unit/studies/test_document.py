@@ -7,15 +7,10 @@ import pytest
 from studies import document
 from studies.batch_norm import passes_table, short_passes_table, weighing_table
 from studies.claims import PLACES, STATEMENTS, claims_table, verdict
-from studies.crs import (
-    age_at_eviction,
-    crs_table,
-    imbalance,
-    segments_table,
-    share_of_the_first,
-)
+from studies.crs import age_at_eviction, crs_table, imbalance, share_of_the_first
 from studies.draw_passes import draw_passes, short_lines, whole_lines
 from studies.readings import CIFAR, MNIST, STUDIES, ReadingStudy, readings_table
+from studies.segments import segments_table
 from studies.tables import BEYOND, View, beyond_table, rates_table, results_table
 from tests.unit.reports.runs import read_runs
 
@@ -235,19 +230,27 @@ def test_readings_of_crs_stand_below_the_reservoir_they_are_tested_against(
     assert [row[2] for row in rows] == ["10", "4", "4", "10"]
     assert rows[1][3].startswith("\N{MINUS SIGN}6 [")
     assert rows[3][3].startswith("+6 [")
+    assert len(crs_table(CIFAR, renamed, against=["er"]).splitlines()) == 2 + 2
 
 
-def test_readings_of_crs_say_which_segments_are_known(runs: list[Record]) -> None:
+def test_readings_of_a_method_say_which_segments_are_known(runs: list[Record]) -> None:
     first = next(record for record in runs if record.method == "er")
     known = [
         dataclasses.replace(
             as_cifar(first, "joint", share), method=name, spec_hash=name, correct=((9, 9), right)
         )
-        for name, share, right in (("er", 0, (10, 80)), ("s1-insertion", 0, (40, 60)))
+        for name, share, right in (
+            ("er", 0, (4, 80)),
+            ("s1-insertion", 0, (7, 91)),
+            ("p-groups", 0, (4, 50)),
+        )
     ]
-    er, s1 = segments_table(CIFAR, known).splitlines()[2:]
-    assert er == "| ER | 1 | 45.0 |  | 10 80 |"
-    assert s1 == "| ER-C, s1, MI at insertion | 1 | 50.0 | +5.0 one seed | 40 60 |"
+    er, s1 = segments_table(CIFAR, known, base="er-c").splitlines()[2:]
+    assert er == "| ER | 1 | 42.0 |  | 5.0 |  | 4 80 |"
+    less = "2.0 | \N{MINUS SIGN}3.0 one seed"
+    assert s1 == f"| ER-C, s1, MI at insertion | 1 | 49.0 | +7.0 one seed | {less} | 7 91 |"
+    _, grouped = segments_table(CIFAR, known, base="er-p").splitlines()[2:]
+    assert grouped.startswith("| ER-P, two groups | 1 | 27.0 |")
 
 
 def test_the_picture_of_passes_is_drawn_with_what_there_is(

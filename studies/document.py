@@ -109,6 +109,9 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "rates": lambda: rates_table(records(), lineage_records()),
     "cifar10-joint": lambda: results_table(View(_CIFAR, "joint"), records()),
     "cifar10-separate": lambda: results_table(View(_CIFAR, "separate"), records()),
+    "cifar10-lineage": lambda: results_table(
+        View(_CIFAR, "separate"), lineage_records(), ("er", "er-p")
+    ),
     "cifar10-passes": lambda: passes_table(records()),
     "cifar10-passes-short": lambda: short_passes_table(CIFAR.records()),
     "cifar10-recalibration": lambda: recalibration_table(read_rows()),
@@ -123,8 +126,8 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "cifar10-crs": lambda: crs_table(CIFAR, CIFAR.records()),
     "cifar10-crs-segments": lambda: segments_table(CIFAR, CIFAR.records(), base="er-c"),
     "cifar10-pgd": lambda: segments_table(CIFAR, CIFAR.records(), base="er-p"),
-    "cifar10-group-norm-readings": lambda: readings_table(
-        CIFAR_GROUP_NORM, CIFAR_GROUP_NORM.records()
+    "cifar10-group-norm": lambda: segments_table(
+        CIFAR_GROUP_NORM, CIFAR_GROUP_NORM.records(), base="er-p"
     ),
     "readings": lambda: readings_table(MNIST, MNIST.records()),
 }

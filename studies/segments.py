@@ -1,6 +1,6 @@
 """Which segments are known at the end, reading by reading."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from recollect.experiments.record import Record
 from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting, group_cells
@@ -24,8 +24,8 @@ def segments_table(study: ReadingStudy, records: Sequence[Record], *, base: str)
     shown = {name for reading in of_base for name in (reading.name, reading.against)}
     lines = [
         "| reading | n | accuracy | minus its ER | forgetting | minus its ER "
-        "| accuracy by segment, first to last |",
-        "|---|---|---|---|---|---|---|",
+        "| by segment, just learnt | by segment, at the end |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for reading in study.readings:
         if reading.name in shown and reading.name in found:
@@ -42,5 +42,10 @@ def _entries(cell: CellRuns, baseline: CellRuns | None) -> list[str]:
         if baseline is not None:
             change = paired_difference(cell.by_seed(metric), baseline.by_seed(metric)).summary
         entries += [spread(cell.summary(metric)), "" if change is None else signed(change)]
-    known = [percent(share, digits=0) for share in mean_matrix(cell)[-1] if share is not None]
-    return [*entries, " ".join(known)]
+    matrix = mean_matrix(cell)
+    just_learnt = [row[segment] for segment, row in enumerate(matrix)]
+    return [*entries, _listed(just_learnt), _listed(matrix[-1])]
+
+
+def _listed(shares: Iterable[float | None]) -> str:
+    return " ".join(percent(share, digits=0) for share in shares if share is not None)

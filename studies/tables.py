@@ -8,6 +8,7 @@ from typing import Final
 from recollect.experiments.record import Record
 from recollect.reports.cells import (
     CellRuns,
+    accuracy_just_learnt,
     final_accuracy,
     final_forgetting,
     flat_spec,
@@ -86,15 +87,15 @@ def results_table(
     found = view.cells(records)
     differences = _against(found, dict.fromkeys((m for m in methods if m != "er"), "er"))
     lines = [
-        "| method | n | accuracy | 95 % interval | forgetting | minus ER | p (Holm) "
+        "| method | n | accuracy | 95 % interval | forgetting | just learnt | minus ER | p (Holm) "
         "| paper's accuracy | paper's forgetting | CPU time a run |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for method in methods:
         reported = [_reported(metric, view, method) for metric in ("accuracy", "forgetting")]
         cell = found.get(method)
         if cell is None:
-            entries = ["0", NOT_RUN, "", "", "", "", *reported, ""]
+            entries = ["0", NOT_RUN, *[""] * 5, *reported, ""]
         else:
             entries = [*_numbers(cell), *_difference(differences.get(method)), *reported]
             entries.append(_time(cell))
@@ -108,14 +109,14 @@ def beyond_table(view: View, records: Sequence[Record], methods: Sequence[str]) 
     to_er = _against(found, dict.fromkeys(methods, "er"))
     to_base = _against(found, {method: BEYOND[method] for method in methods})
     lines = [
-        "| method | n | accuracy | 95 % interval | forgetting | minus ER | p (Holm) "
+        "| method | n | accuracy | 95 % interval | forgetting | just learnt | minus ER | p (Holm) "
         "| minus | | p (Holm) |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for method in methods:
         cell = found.get(method)
         if cell is None:
-            entries = ["0", NOT_RUN, *[""] * 7]
+            entries = ["0", NOT_RUN, *[""] * 8]
         else:
             base = method_title(BEYOND[method])
             entries = [*_numbers(cell), *_difference(to_er.get(method)), base]
@@ -179,6 +180,7 @@ def _numbers(cell: CellRuns) -> list[str]:
         spread(accuracy),
         interval(accuracy),
         spread(cell.summary(final_forgetting)),
+        spread(cell.summary(accuracy_just_learnt)),
     ]
 
 

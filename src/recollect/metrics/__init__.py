@@ -6,7 +6,7 @@ from recollect.metrics.forgetting import ForgettingDefinition, forgetting
 from recollect.metrics.margins import margins
 from recollect.metrics.matrix import AccuracyMatrix
 from recollect.metrics.prequential import PrequentialAccuracy
-from recollect.metrics.transfer import backward_transfer, forward_transfer
+from recollect.metrics.transfer import backward_transfer, forward_transfer, learning_accuracy
 
 __all__ = [
     "AccuracyMatrix",
@@ -20,5 +20,6 @@ __all__ = [
     "fitting_batch_size",
     "forgetting",
     "forward_transfer",
+    "learning_accuracy",
     "margins",
 ]

@@ -1,10 +1,24 @@
-"""What learning one segment does to the others."""
+"""How well segments are learnt, and what learning one does to the others."""
 
 from collections.abc import Sequence
 from statistics import fmean
 
 from recollect.metrics.average_accuracy import last_evaluation
 from recollect.metrics.matrix import AccuracyMatrix
+
+
+def learning_accuracy(matrix: AccuracyMatrix) -> float:
+    r"""Return how well each segment was known when just learnt: $1/T \sum_j a_{j,j}$.
+
+    What is forgotten was learnt before: a method that learns less forgets less. Average accuracy at
+    the end is learning accuracy plus $(T-1)/T$ times backward transfer.
+
+    References:
+        Riemer et al. 2019, LA.
+    """
+    return fmean(
+        matrix.accuracy(trained_on=j, tested_on=j) for j in range(last_evaluation(matrix) + 1)
+    )
 
 
 def backward_transfer(matrix: AccuracyMatrix) -> float:

@@ -10,7 +10,7 @@ from typing import Final
 
 from recollect.experiments.record import Record
 from recollect.experiments.scores import accuracy_matrix
-from recollect.metrics import average_accuracy, forgetting
+from recollect.metrics import average_accuracy, forgetting, learning_accuracy
 from recollect.reports.names import benchmark_order, method_order, method_title
 from recollect.reports.statistics import Summary, summarise
 
@@ -75,6 +75,11 @@ def final_accuracy(record: Record) -> float:
 def final_forgetting(record: Record) -> float:
     """Forgetting by the cited definition (note P9), from -1 to 1."""
     return forgetting(accuracy_matrix(record))
+
+
+def accuracy_just_learnt(record: Record) -> float:
+    """Average over segments of the accuracy right after each was learnt, from 0 to 1."""
+    return learning_accuracy(accuracy_matrix(record))
 
 
 def accuracy_over_time(record: Record) -> dict[int, float]:

@@ -21,6 +21,7 @@ from recollect.metrics import (
     backward_transfer,
     forgetting,
     forward_transfer,
+    learning_accuracy,
 )
 
 ROWS = [[9], [4, 8], [6, 9, 7]]
@@ -101,6 +102,9 @@ def test_the_definitions_keep_their_order_on_any_matrix(data: st.DataObject, siz
     assert raptormai == pytest.approx(mir * (size - 1) / size)
     # The best so far is at least what was known right after learning.
     assert cited >= -backward_transfer(matrix) - 1e-12
+    # What is known at the end is what was learnt, less what was lost.
+    known = learning_accuracy(matrix) + backward_transfer(matrix) * (size - 1) / size
+    assert average_accuracy(matrix) == pytest.approx(known)
 
 
 def test_one_segment_cannot_be_forgotten() -> None:
@@ -120,6 +124,13 @@ def test_an_unknown_definition_is_refused(matrix: AccuracyMatrix) -> None:
     unknown: Any = "best"
     with pytest.raises(ValueError, match="`definition` is 'best'"):
         forgetting(matrix, definition=unknown)
+
+
+def test_learning_accuracy_is_taken_right_after_each_segment(matrix: AccuracyMatrix) -> None:
+    learnt = [matrix.accuracy(trained_on=k, tested_on=k) for k in range(3)]
+    assert learnt[:2] == [0.9, 0.8]
+    assert learning_accuracy(matrix) == pytest.approx((0.9 + 0.8 + learnt[2]) / 3)
+    assert learning_accuracy(_matrix([[3]])) == pytest.approx(0.3)
 
 
 def test_backward_transfer_compares_the_end_with_the_moment_of_learning(
@@ -146,7 +157,13 @@ def test_transfer_needs_two_segments() -> None:
 
 
 def test_an_empty_matrix_has_no_summary() -> None:
-    for summary in (average_accuracy, anytime_average_accuracy, forgetting, backward_transfer):
+    for summary in (
+        average_accuracy,
+        anytime_average_accuracy,
+        forgetting,
+        learning_accuracy,
+        backward_transfer,
+    ):
         with pytest.raises(ValueError, match="`matrix` has 0 evaluations"):
             summary(AccuracyMatrix())
 

@@ -6,6 +6,7 @@ import pytest
 from recollect.experiments.record import Record
 from recollect.metrics import AccuracyMatrix, average_accuracy, forgetting
 from recollect.reports.cells import (
+    accuracy_just_learnt,
     accuracy_over_time,
     anytime_accuracy,
     examples_per_second,
@@ -40,6 +41,7 @@ def small(runs: list[Record]) -> Record:
 def test_numbers_of_a_record_worked_by_hand(small: Record) -> None:
     assert final_accuracy(small) == pytest.approx((0.5 + 0.8) / 2)
     assert final_forgetting(small) == pytest.approx(0.9 - 0.5)
+    assert accuracy_just_learnt(small) == pytest.approx((0.9 + 0.8) / 2)
     assert examples_per_second(small) == 25.0
     assert prequential_accuracy(small) == 0.75
     assert anytime_accuracy(small) is None

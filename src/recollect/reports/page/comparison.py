@@ -3,7 +3,13 @@
 from collections.abc import Callable, Sequence
 
 from recollect.experiments.record import Record
-from recollect.reports.cells import CellRuns, anytime_accuracy, final_accuracy, final_forgetting
+from recollect.reports.cells import (
+    CellRuns,
+    accuracy_just_learnt,
+    anytime_accuracy,
+    final_accuracy,
+    final_forgetting,
+)
 from recollect.reports.names import benchmark_title
 from recollect.reports.numbers import certainty, percent, points, probability
 from recollect.reports.page.parts import escape, owned, swatch, table
@@ -54,6 +60,7 @@ def comparison(name: str, cells: Sequence[CellRuns]) -> str:
                     for index, found in enumerate(by_reference)
                 )
             )
+        entries.append(summary_entry(cell.summary(accuracy_just_learnt)))
         entries.append(_optional_entry(cell, anytime_accuracy))
         rows.append((owned(cell.method), entries))
     against = "".join(
@@ -67,6 +74,7 @@ def comparison(name: str, cells: Sequence[CellRuns]) -> str:
         f"Difference, points {against}",
         "Forgetting, %",
         f"Difference, points {against}",
+        "Just learnt, %",
         "Any-time accuracy, %",
     ]
     caption = f"Comparison of methods on {benchmark_title(name)}"
@@ -75,7 +83,9 @@ def comparison(name: str, cells: Sequence[CellRuns]) -> str:
         "Differences are paired over common seeds, with their 95 % interval and the p-value of an "
         "exact sign-flip test (a t test above 16 seeds), Holm-corrected within the column; "
         "<strong>bold</strong> below 5 %. Forgetting: best earlier accuracy on a segment minus "
-        "the last, mean over all segments but the last. Any-time: mean over the curve below."
+        "the last, mean over all segments but the last. Just learnt: accuracy on each segment "
+        "right after it, mean over segments; who learns less forgets less. Any-time: mean over the "
+        "curve below."
     )
     shown = table(heading, rows, caption=caption, css="comparison", is_caption_hidden=True)
     return f'<h3>Comparison</h3>{select}{shown}<p class="note">{legend}</p>'

@@ -11,7 +11,7 @@ from recollect.reports.cells import (
     final_forgetting,
 )
 from recollect.reports.names import benchmark_title
-from recollect.reports.numbers import certainty, percent, points, probability
+from recollect.reports.numbers import certainty, percent, points
 from recollect.reports.page.parts import escape, owned, swatch, table
 from recollect.reports.page.plots import slug
 from recollect.reports.statistics import (
@@ -75,7 +75,7 @@ def comparison(name: str, cells: Sequence[CellRuns]) -> str:
         "Forgetting, %",
         f"Difference, points {against}",
         "Just learnt, %",
-        "Any-time accuracy, %",
+        "Any-time, %",
     ]
     caption = f"Comparison of methods on {benchmark_title(name)}"
     legend = (
@@ -84,8 +84,8 @@ def comparison(name: str, cells: Sequence[CellRuns]) -> str:
         "exact sign-flip test (a t test above 16 seeds), Holm-corrected within the column; "
         "<strong>bold</strong> below 5 %. Forgetting: best earlier accuracy on a segment minus "
         "the last, mean over all segments but the last. Just learnt: accuracy on each segment "
-        "right after it, mean over segments; who learns less forgets less. Any-time: mean over the "
-        "curve below."
+        "right after it, mean over segments; who learns less forgets less. Any-time: mean accuracy "
+        "over the curve below."
     )
     shown = table(heading, rows, caption=caption, css="comparison", is_caption_hidden=True)
     return f'<h3>Comparison</h3>{select}{shown}<p class="note">{legend}</p>'
@@ -122,9 +122,9 @@ def difference_sentence(difference: PairedDifference) -> str:
     if summary.low is None or summary.high is None or difference.adjusted is None:
         return f"{points(summary.mean)} points on one seed; nothing can be said from one."
     verdict = "a difference at the 5 % level" if difference.is_certain else "not certain yet"
-    tested = f"p = {probability(difference.adjusted)} after Holm"
-    if not difference.has_enough_seeds:
-        tested = f"too few for a test, which needs {FEWEST_SEEDS}"
+    tested = f"too few for a test, which needs {FEWEST_SEEDS}"
+    if difference.has_enough_seeds:
+        tested = f"{_tested(difference)} after Holm"
     return (
         f"{points(summary.mean)} points (95 % interval {points(summary.low)} to "
         f"{points(summary.high)}, {count_seeds(summary.n)} in pairs, {tested}): {verdict}."

@@ -17,7 +17,7 @@ from recollect.reports.statistics import PairedDifference, Summary
 )
 def test_a_difference_is_said_with_how_sure_it_is(n: int, adjusted: float, said: str) -> None:
     summary = Summary(n, 0.03, 0.01, 0.015, 0.045)
-    difference = PairedDifference(summary, adjusted, "t", adjusted)
+    difference = PairedDifference(summary, adjusted, "paired t", adjusted)
     assert difference_sentence(difference) == f"+3.0 points (95 % interval +1.5 to +4.5, {said}"
 
 

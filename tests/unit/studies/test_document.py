@@ -112,6 +112,16 @@ def test_learning_rates_are_compared_on_common_seeds(runs: list[Record]) -> None
     assert "0.0 [0.0, 0.0]" in table
 
 
+def test_on_cifar_a_joint_pass_is_compared_with_the_lineages_separate_ones(
+    runs: list[Record],
+) -> None:
+    er = [record for record in runs if record.method == "er"][:3]
+    ours = [as_cifar(record, "joint", 40) for record in er]
+    theirs = [as_cifar(record, "separate", 30) for record in er]
+    (row,) = rates_table([*ours, *theirs], [*theirs, *ours]).splitlines()[2:]
+    assert row == "| CIFAR10-S | ER | 3 | 0.05 | 60.0 ± 0.0 | 55.0 ± 0.0 | +5.0 [+5.0, +5.0] |"
+
+
 def point(counts: tuple[int, ...], evicted: int, age: float | None) -> MemoryPoint:
     return MemoryPoint(
         seen=10,

@@ -253,7 +253,8 @@ def _legend(comparison: Comparison) -> list[str]:
         f"Holm-corrected over the claims below; it cannot reach 5 % with n < {FEWEST_SEEDS}. "
         "Forgetting: the cited definition.",
         "less than the paper reports: not certainly there, and certainly smaller than the paper's "
-        "own difference (Welch, its ± read as standard deviations, Holm-corrected).",
+        "own difference (Welch, its ± read as standard deviations, Holm-corrected; and our "
+        "interval leaves it out).",
     ]
     return [*lines, *comparison.exhibit.remarks, *comparison.notes]
 

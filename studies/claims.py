@@ -149,8 +149,13 @@ def _num_seeds(part: JudgedClaim) -> int:
     return 0 if part.difference.summary is None else part.difference.summary.n
 
 
-def claims_table(comparisons: Sequence[Comparison]) -> str:
-    """Return one row a statement and place, with the differences that decide it."""
+def claims_table(comparisons: Sequence[Comparison], *, with_missing: bool = True) -> str:
+    """Return one row a statement and place, with the differences that decide it.
+
+    Args:
+        comparisons: Of every exhibit.
+        with_missing: Whether places without runs are named.
+    """
     by_exhibit = {comparison.exhibit.name: comparison for comparison in comparisons}
     lines = ["| the paper says | where | verdict | on what |", "|---|---|---|---|"]
     for statement in STATEMENTS:
@@ -166,7 +171,7 @@ def claims_table(comparisons: Sequence[Comparison]) -> str:
                 text = ""
             elif here:
                 missing.append(title)
-        if missing:
+        if missing and with_missing:
             lines.append(f"| {text} | {'; '.join(missing)} | not yet decided | not yet run |")
     return "\n".join(lines)
 

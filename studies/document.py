@@ -23,6 +23,7 @@ from recollect.reports.reading import read_store
 from studies.batch_norm import passes_table, short_passes_table, weighing_table
 from studies.claims import claims_table
 from studies.crs import crs_table, draw_crs
+from studies.draw_gains import draw_gains
 from studies.draw_passes import draw_passes, short_lines, whole_lines
 from studies.kept import read_kept
 from studies.readings import CIFAR, CIFAR_GROUP_NORM, MNIST, STUDIES, readings_table
@@ -56,6 +57,12 @@ def lineage_records() -> list[Record]:
 def comparisons() -> list[Comparison]:
     """Put them beside everything the paper shows."""
     return [compare(exhibit, records()) for exhibit in EXHIBITS.values()]
+
+
+@cache
+def lineage_comparisons() -> list[Comparison]:
+    """Put the runs at the lineage's rate beside everything the paper shows."""
+    return [compare(exhibit, lineage_records()) for exhibit in EXHIBITS.values()]
 
 
 def paper() -> str:
@@ -100,6 +107,7 @@ def _cifar_trials() -> list[Record]:
 
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "claims": lambda: claims_table(comparisons()),
+    "claims-lineage": lambda: claims_table(lineage_comparisons(), with_missing=False),
     "mnist-split": lambda: results_table(View("mnist-split"), records()),
     "mnist-permuted": lambda: results_table(View("mnist-permuted"), records()),
     "lineage-mnist-split": lambda: results_table(View("mnist-split"), lineage_records()),
@@ -110,7 +118,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "cifar10-joint": lambda: results_table(View(_CIFAR, "joint"), records()),
     "cifar10-separate": lambda: results_table(View(_CIFAR, "separate"), records()),
     "cifar10-lineage": lambda: results_table(
-        View(_CIFAR, "separate"), lineage_records(), ("er", "er-p")
+        View(_CIFAR, "separate"), lineage_records(), ("er", "er-p", "er-c", "er-pc")
     ),
     "cifar10-passes": lambda: passes_table(records()),
     "cifar10-passes-short": lambda: short_passes_table(CIFAR.records()),
@@ -168,6 +176,7 @@ def main() -> None:
         sys.exit(f"{', '.join(stale)} differ from results/; run python -m studies.document")
     if not check:
         images = ROOT / "docs" / "images"
+        draw_gains(comparisons(), lineage_comparisons(), images / "gains.png")
         draw_crs(MNIST.records(), images / "crs-memory.png")
         short = short_lines(CIFAR.records(), CIFAR_GROUP_NORM.records())
         draw_passes(short, whole_lines(records()), images / "batch-norm.png")

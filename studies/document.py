@@ -28,6 +28,8 @@ from studies.draw_passes import draw_passes, short_lines, whole_lines
 from studies.kept import read_kept
 from studies.readings import CIFAR, CIFAR_GROUP_NORM, MNIST, STUDIES, readings_table
 from studies.recalibrate import read_rows, recalibration_table
+from studies.scores import read_rows as read_scores
+from studies.scores import scores_table
 from studies.segments import segments_table
 from studies.tables import BEYOND, View, beyond_table, core_minutes, rates_table, results_table
 
@@ -96,6 +98,7 @@ def _beyond(benchmark: str, methods: Sequence[str], passes: str | None = None) -
 
 
 _PERMUTED: Final = ("er-p-mir", "er-pc-equal")
+_LINEAGE_PERMUTED: Final = ("er", "er-p", "er-c", "er-pc", "er-mir", "er-pc-mir")
 _CIFAR: Final = "cifar10-split"
 
 
@@ -112,7 +115,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "mnist-permuted": lambda: results_table(View("mnist-permuted"), records()),
     "lineage-mnist-split": lambda: results_table(View("mnist-split"), lineage_records()),
     "lineage-mnist-permuted": lambda: results_table(
-        View("mnist-permuted"), lineage_records(), ("er", "er-p", "er-c", "er-pc")
+        View("mnist-permuted"), lineage_records(), _LINEAGE_PERMUTED
     ),
     "rates": lambda: rates_table(records(), lineage_records()),
     "cifar10-joint": lambda: results_table(View(_CIFAR, "joint"), records()),
@@ -132,6 +135,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     # At ER's own rate the memory is the same: what a rate changes is told by the accuracies.
     "crs": lambda: crs_table(MNIST, MNIST.records(), against=["er"]),
     "cifar10-crs": lambda: crs_table(CIFAR, CIFAR.records()),
+    "crs-scores": lambda: scores_table(read_scores()),
     "cifar10-crs-segments": lambda: segments_table(CIFAR, CIFAR.records(), base="er-c"),
     "cifar10-pgd": lambda: segments_table(CIFAR, CIFAR.records(), base="er-p"),
     "cifar10-group-norm": lambda: segments_table(

@@ -53,6 +53,21 @@ READINGS: Final = (
         "er-c",
         crs(S1, margin_weight=1.0),
     ),
+    # Heavier than replay rates: on CIFAR10-S, where MI spreads further, c = 0.1 is that already.
+    Reading(
+        "s1-replay-c-1",
+        "P5",
+        "ER-C, s1, MI at replay, c 1",
+        "er-c",
+        crs(S1, margins="replay", margin_weight=1.0),
+    ),
+    Reading(
+        "s1-replay-c-10",
+        "P5",
+        "ER-C, s1, MI at replay, c 10",
+        "er-c",
+        crs(S1, margins="replay", margin_weight=10.0),
+    ),
     Reading("s2-clamp", "P4", "ER-C, s2 clamped, MI at insertion, c 0.1", "er-c", crs(S2)),
     Reading(
         "s2-shift",

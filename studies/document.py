@@ -26,11 +26,19 @@ from studies.crs import crs_table, draw_crs
 from studies.draw_gains import draw_gains
 from studies.draw_passes import draw_passes, short_lines, whole_lines
 from studies.kept import read_kept
-from studies.readings import CIFAR, CIFAR_GROUP_NORM, MNIST, STUDIES, readings_table
+from studies.readings import (
+    CIFAR,
+    CIFAR_GROUP_NORM,
+    MNIST,
+    MNIST_MARGINS,
+    STUDIES,
+    readings_table,
+)
 from studies.recalibrate import read_rows, recalibration_table
 from studies.scores import read_rows as read_scores
 from studies.scores import scores_table
 from studies.segments import segments_table
+from studies.signs import signs_table
 from studies.tables import BEYOND, View, beyond_table, core_minutes, rates_table, results_table
 
 ROOT: Final = Path(__file__).parents[1]
@@ -135,6 +143,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     # At ER's own rate the memory is the same: what a rate changes is told by the accuracies.
     "crs": lambda: crs_table(MNIST, MNIST.records(), against=["er"]),
     "cifar10-crs": lambda: crs_table(CIFAR, CIFAR.records()),
+    "mnist-signs": lambda: signs_table(MNIST_MARGINS.records()),
     "crs-scores": lambda: scores_table(read_scores()),
     "cifar10-crs-segments": lambda: segments_table(CIFAR, CIFAR.records(), base="er-c"),
     "cifar10-pgd": lambda: segments_table(CIFAR, CIFAR.records(), base="er-p"),

@@ -3,7 +3,7 @@
     python -m studies.readings mnist-split [--seeds 20] [--workers 1]
     python -m studies.readings cifar10-split --seeds 4
 
-Validation accuracy (test data is not read), seeds from 3000, each reading paired with another.
+Validation accuracy (test data is not read), seeds from 3000 on, each reading paired with another.
 Records are kept in `results/readings/STUDY.parquet`; `python -m studies.document` makes tables
 from them. Stop at any time; the same command continues.
 """
@@ -23,6 +23,7 @@ from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting, 
 from recollect.reports.numbers import percent, points
 from recollect.reports.statistics import Summary, paired_difference
 from studies import readings_cifar10_split as cifar10
+from studies import readings_mnist_margins as margins
 from studies import readings_mnist_split as mnist
 from studies.kept import read_kept
 from studies.reading import Reading
@@ -42,12 +43,14 @@ class ReadingStudy:
         title: What tables call it.
         spec: What its readings share, as a spec says it.
         readings: The readings.
+        first_seed: Its seeds count from here.
     """
 
     name: str
     title: str
     spec: Mapping[str, Any]
     readings: Sequence[Reading]
+    first_seed: int = FIRST_SEED
 
     @property
     def path(self) -> Path:
@@ -74,6 +77,13 @@ class ReadingStudy:
 
 
 MNIST: Final = ReadingStudy("mnist-split", "MNIST-S", mnist.SPEC, mnist.READINGS)
+MNIST_MARGINS: Final = ReadingStudy(
+    "mnist-split-margins",
+    "MNIST-S, either sign of c",
+    margins.SPEC,
+    margins.READINGS,
+    margins.FIRST_SEED,
+)
 CIFAR: Final = ReadingStudy("cifar10-split", "CIFAR10-S", cifar10.SPEC, cifar10.READINGS)
 CIFAR_GROUP_NORM: Final = ReadingStudy(
     "cifar10-split-group-norm",
@@ -81,7 +91,7 @@ CIFAR_GROUP_NORM: Final = ReadingStudy(
     cifar10.GROUP_NORM_SPEC,
     cifar10.GROUP_NORM_READINGS,
 )
-STUDIES: Final = {study.name: study for study in (MNIST, CIFAR, CIFAR_GROUP_NORM)}
+STUDIES: Final = {study.name: study for study in (MNIST, MNIST_MARGINS, CIFAR, CIFAR_GROUP_NORM)}
 
 
 def main() -> None:
@@ -101,7 +111,7 @@ def main() -> None:
     kept = read_kept(study.path)
     wanted = [
         Request(cell, seed, f"python -m studies.readings {study.name}")
-        for seed in range(FIRST_SEED, FIRST_SEED + asked.seeds)
+        for seed in range(study.first_seed, study.first_seed + asked.seeds)
         for cell in study.cells()
         if cell.method in only and (cell.spec_hash, seed) not in kept
     ]

@@ -12,6 +12,7 @@ from studies.draw_gains import draw_gains, gains
 from studies.draw_passes import draw_passes, short_lines, whole_lines
 from studies.readings import CIFAR, MNIST, STUDIES, ReadingStudy, readings_table
 from studies.segments import segments_table
+from studies.signs import signs_table
 from studies.tables import BEYOND, View, beyond_table, rates_table, results_table
 from tests.unit.reports.runs import read_runs
 
@@ -310,3 +311,25 @@ def test_gains_are_the_papers_and_ours_of_a_joint_pass_and_the_lineages_of_separ
     path = tmp_path / "gains.png"
     draw_gains(tuned, lineage, path)
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_signs_are_set_against_each_other_at_the_same_rate(runs: list[Record]) -> None:
+    er = [record for record in runs if record.method == "er"][:3]
+    assert signs_table([]) == "not yet run"
+    ends = {"er": 20, "ex": 30, "insertion-up": 20, "insertion-down": 20}
+    ends |= {"replay-up": 10, "replay-down": 40}
+    known = [
+        dataclasses.replace(as_cifar(r, "joint", first), method=name + suffix, spec_hash=name)
+        for suffix in ("", "-fast")
+        for name, first in ends.items()
+        for r in er
+    ]
+    ex, insertion, replay, *fast = signs_table(known).splitlines()[2:]
+    assert ex.startswith("| 0.05 | never (EX alone) | 3 | 50.0 ± 0.0 | 55.0 ± 0.0 | +5.0 ")
+    assert insertion.split(" | ")[8].startswith("0.0 ")
+    minus = "\N{MINUS SIGN}"
+    # 10 and 40 of 100 in one of two segments: 15 points apart, 5 below ER and 10 above.
+    assert [entry.split()[0] for entry in replay.split(" | ")[4:9]] == [
+        "45.0", f"{minus}5.0", "60.0", "+10.0", f"{minus}15.0"
+    ]  # fmt: skip
+    assert [line.split(" | ")[0] for line in fast] == ["| 0.1"] * 3

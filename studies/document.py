@@ -20,12 +20,13 @@ from recollect.reports.paper import Comparison, compare
 from recollect.reports.paper_formats import as_markdown
 from recollect.reports.paper_numbers import CAPACITY, EXHIBITS
 from recollect.reports.reading import read_store
+from studies import recalibrate, scores
 from studies.batch_norm import passes_table, short_passes_table, weighing_table
 from studies.claims import claims_table
 from studies.crs import crs_table, draw_crs
 from studies.draw_gains import draw_gains
 from studies.draw_passes import draw_passes, short_lines, whole_lines
-from studies.kept import read_kept
+from studies.kept import read_kept, read_rows
 from studies.readings import (
     CIFAR,
     CIFAR_GROUP_NORM,
@@ -34,9 +35,6 @@ from studies.readings import (
     STUDIES,
     readings_table,
 )
-from studies.recalibrate import read_rows, recalibration_table
-from studies.scores import read_rows as read_scores
-from studies.scores import scores_table
 from studies.segments import segments_table
 from studies.signs import signs_table
 from studies.tables import BEYOND, View, beyond_table, core_minutes, rates_table, results_table
@@ -133,7 +131,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     ),
     "cifar10-passes": lambda: passes_table(records()),
     "cifar10-passes-short": lambda: short_passes_table(CIFAR.records()),
-    "cifar10-recalibration": lambda: recalibration_table(read_rows()),
+    "cifar10-recalibration": lambda: recalibrate.recalibration_table(read_rows(recalibrate.KEPT)),
     "cifar10-weighing": lambda: weighing_table(_cifar_trials()),
     "mini-imagenet": lambda: results_table(View("mini-imagenet-split", "joint"), records()),
     "beyond-mnist-split": lambda: _beyond("mnist-split", list(BEYOND)),
@@ -144,7 +142,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "crs": lambda: crs_table(MNIST, MNIST.records(), against=["er"]),
     "cifar10-crs": lambda: crs_table(CIFAR, CIFAR.records()),
     "mnist-signs": lambda: signs_table(MNIST_MARGINS.records()),
-    "crs-scores": lambda: scores_table(read_scores()),
+    "crs-scores": lambda: scores.scores_table(read_rows(scores.KEPT)),
     "cifar10-crs-segments": lambda: segments_table(CIFAR, CIFAR.records(), base="er-c"),
     "cifar10-pgd": lambda: segments_table(CIFAR, CIFAR.records(), base="er-p"),
     "cifar10-group-norm": lambda: segments_table(

@@ -6,8 +6,10 @@ the same columns as any record. `results/records`, which tables read, never sees
 """
 
 import dataclasses
+import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -16,6 +18,7 @@ from recollect.experiments.columns import from_table, to_table
 from recollect.experiments.record import Record
 
 Identity = tuple[str, int]
+Row = dict[str, Any]
 
 
 def read_kept(path: Path) -> dict[Identity, Record]:
@@ -44,3 +47,9 @@ def identity(record: Record) -> Identity:
 
 def _slim(record: Record) -> Record:
     return dataclasses.replace(record, memory=record.memory[-1:], curve=())
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Return the rows of a study that measures what no record holds; none without a file."""
+    rows: list[Row] = json.loads(path.read_text()) if path.exists() else []
+    return rows

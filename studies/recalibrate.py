@@ -12,7 +12,6 @@ of 20, their plain mean), weights untouched. Kept in `results/readings/recalibra
 import argparse
 import json
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
@@ -25,14 +24,13 @@ from recollect.experiments.cell import Cell
 from recollect.experiments.machine import commit, machine, versions
 from recollect.metrics import evaluate
 from recollect.reports.statistics import paired_difference, summarise
+from studies.kept import Row, read_rows
 from studies.readings import CIFAR, FIRST_SEED, ROOT
 from studies.tables import NOT_RUN, signed, spread
 
 KEPT: Final = ROOT / "results" / "readings" / "recalibration.json"
 READINGS: Final = ("er", "er-separate")
 _BATCH: Final = 20  # incoming and replayed examples of a step
-
-Row = dict[str, Any]
 
 
 def recalibrate(model: nn.Module, batches: Iterable[Tensor]) -> None:
@@ -80,12 +78,6 @@ def trial(cell: Cell, seed: int) -> Row:
     }
 
 
-def read_rows(path: Path = KEPT) -> list[Row]:
-    """Return what was kept; nothing if there is no file."""
-    rows: list[Row] = json.loads(path.read_text()) if path.exists() else []
-    return rows
-
-
 def recalibration_table(rows: Sequence[Row]) -> str:
     """Return one row a way of passing: both accuracies, and those of the last segment."""
     lines = [
@@ -130,7 +122,7 @@ def main() -> None:
     seeds = range(FIRST_SEED, FIRST_SEED + options.parse_args().seeds)
     torch.set_num_threads(1)
     cells = {cell.method: cell for cell in CIFAR.cells()}
-    rows = read_rows()
+    rows = read_rows(KEPT)
     for seed in seeds:
         for reading in READINGS:
             cell = cells[reading]

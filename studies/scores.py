@@ -13,9 +13,8 @@ time; the same command continues.
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from statistics import fmean
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -25,6 +24,7 @@ from recollect.experiments.cell import Cell
 from recollect.experiments.machine import commit, machine, versions
 from recollect.memory import Memory
 from recollect.storage import ConfidenceReservoir
+from studies.kept import Row, read_rows
 from studies.readings import CIFAR, FIRST_SEED, MNIST, ROOT
 from studies.tables import NOT_RUN
 
@@ -42,8 +42,6 @@ READINGS: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 _EVERY: Final = 10  # updates between two looks
-
-Row = dict[str, Any]
 
 
 def look(storage: ConfidenceReservoir, memory: Memory) -> dict[str, float]:
@@ -95,12 +93,6 @@ def trial(study: str, cell: Cell, seed: int) -> Row:
     }
 
 
-def read_rows(path: Path = KEPT) -> list[Row]:
-    """Return what was kept; nothing if there is no file."""
-    rows: list[Row] = json.loads(path.read_text()) if path.exists() else []
-    return rows
-
-
 def scores_table(rows: Sequence[Row]) -> str:
     """Return one row a benchmark and reading, means over seeds."""
     lines = [
@@ -114,9 +106,9 @@ def scores_table(rows: Sequence[Row]) -> str:
             if not own:
                 lines.append(f"| {study.title} | {label} | 0 | {NOT_RUN} | | | | | |")
                 continue
-            mean = {name: fmean(row[name] for row in own) for name in own[0] if name in _FORMATS}
             entries = [
-                write.format(mean[name]).replace("%", " %") for name, write in _FORMATS.items()
+                write.format(fmean(row[name] for row in own)).replace("%", " %")
+                for name, write in _FORMATS.items()
             ]
             lines.append(f"| {study.title} | {label} | {len(own)} | {' | '.join(entries)} |")
     return "\n".join(lines)
@@ -140,7 +132,7 @@ def main() -> None:
     options.add_argument("--study", choices=list(READINGS), help="this one, not both")
     asked = options.parse_args()
     torch.set_num_threads(1)
-    rows = read_rows()
+    rows = read_rows(KEPT)
     for study in (MNIST, CIFAR):
         if asked.study not in (None, study.name):
             continue

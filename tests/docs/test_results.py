@@ -7,13 +7,12 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from studies import document
+from studies import document, recalibrate
 from studies.again import counts, drawn, is_same_kind_of_machine, made_again
 from studies.choose import chosen, standings
-from studies.kept import read_kept
+from studies.kept import read_kept, read_rows
 from studies.page import page
 from studies.readings import CIFAR, MNIST
-from studies.recalibrate import read_rows
 from studies.settings import same_settings
 from studies.space import FIRST_SEED, Study, load_study
 from typer.testing import CliRunner
@@ -94,7 +93,7 @@ def test_tables_are_of_test_data_and_studies_of_other_seeds_and_validation_data(
 
 def test_recalibrated_runs_are_those_of_the_readings() -> None:
     readings = {(r.spec_hash, r.seed): r for r in CIFAR.records()}
-    rows = read_rows()
+    rows = read_rows(recalibrate.KEPT)
     assert rows
     for row in rows:
         record = readings[row["spec_hash"], row["seed"]]

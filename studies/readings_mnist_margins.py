@@ -3,8 +3,8 @@
 The paper lets examples go whose margin rose most: they are called easy. With a negative c those
 whose margin rose least go first. Victims are chosen within the class that a reservoir would have
 hit (note P7), so that nothing but the choice of examples differs, and |c| = 1 outweighs EX. At the
-lineage's learning rate and at one near ER's own. Twenty seeds of the other readings of MNIST-S were
-looked at before this was written down; its seeds are others.
+lineage's learning rate and at one near ER's own. A look at twenty seeds of the other readings of
+MNIST-S suggested it; its seeds are others.
 """
 
 from typing import Final, NamedTuple

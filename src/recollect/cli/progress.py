@@ -20,6 +20,11 @@ from recollect.experiments.events import Event
 from recollect.experiments.request import Request
 
 _MOST_ROWS: Final = 12
+_TROUBLE: Final = {
+    "failed": "failed",
+    "died": "lost a worker",
+    "anew": "starts anew, its checkpoint cannot be continued",
+}
 
 
 class Display(ABC):
@@ -57,7 +62,7 @@ class QuietDisplay(Display):
 
     @override
     def note(self, event: Event) -> None:
-        if event.kind in ("failed", "died"):
+        if event.kind in _TROUBLE:
             _print_trouble(self._console, event)
 
 
@@ -78,7 +83,7 @@ class PlainDisplay(Display):
 
     @override
     def note(self, event: Event) -> None:
-        if event.kind in ("failed", "died"):
+        if event.kind in _TROUBLE:
             _print_trouble(self._console, event)
         if event.kind in ("done", "failed"):
             self._num_ended += 1
@@ -127,6 +132,9 @@ class LiveDisplay(Display):
     def note(self, event: Event) -> None:
         if event.kind in ("started", "progress", "elsewhere"):
             self._running[event.request.key] = event
+            return
+        if event.kind == "anew":  # still running: a line, and the row stays
+            _print_trouble(self._live.console, event)
             return
         self._running.pop(event.request.key, None)
         if event.kind == "done":
@@ -248,7 +256,7 @@ def _print_trouble(console: Console, event: Event) -> None:
     request, reason = event.request, (event.message or "").strip()
     last = reason.splitlines()[-1] if reason else "no reason given"
     name = f"{request.cell.benchmark} {request.cell.method} seed {request.seed}"
-    told = f"{'failed' if event.kind == 'failed' else 'lost a worker'}: {name}: {last}"
+    told = f"{_TROUBLE[event.kind]}: {name}: {last}"
     console.print(told, style="red", highlight=False, markup=False, soft_wrap=True)
 
 

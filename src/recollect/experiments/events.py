@@ -6,7 +6,16 @@ from typing import Literal
 from recollect.experiments.request import Request
 
 Kind = Literal[
-    "ready", "started", "progress", "done", "failed", "stopped", "died", "elsewhere", "store-error"
+    "ready",
+    "started",
+    "anew",
+    "progress",
+    "done",
+    "failed",
+    "stopped",
+    "died",
+    "elsewhere",
+    "store-error",
 ]
 
 
@@ -15,8 +24,9 @@ class Event:
     """Something that happened to a run.
 
     Attributes:
-        kind: What: it started, made progress, is done, failed, saved its place and stopped, its
-            worker died and it will be continued, or another command is running it.
+        kind: What: it started, starts anew because its checkpoint cannot be continued, made
+            progress, is done, failed, saved its place and stopped, its worker died and it will be
+            continued, or another command is running it.
         request: Which run.
         segment: Number of the segment it is in, from 1.
         num_segments: How many there are.

@@ -65,6 +65,7 @@ def execute(
     *,
     checkpoints: Path | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    on_left: Callable[[str], None] = lambda _: None,
     should_stop: Callable[[], bool] = lambda: False,
     checkpoint_share: float = CHECKPOINT_SHARE,
 ) -> Record:
@@ -75,6 +76,7 @@ def execute(
         checkpoints: Folder to keep its place in; it continues from there if it can. None keeps
             nothing.
         on_progress: Told now and then where the run is.
+        on_left: Told why the run starts anew though it had kept its place.
         should_stop: Asked after each step and while looking; the run then saves its place and
             stops.
         checkpoint_share: Share of the time that saving may take.
@@ -88,7 +90,7 @@ def execute(
     """
     run: _Run | None = None
     try:
-        run = _Run(request, checkpoints, checkpoint_share)
+        run = _Run(request, checkpoints, checkpoint_share, on_left)
         run.go(on_progress, should_stop)
         return run.record()
     except (StoreError, Stopped):
@@ -106,7 +108,13 @@ def failed_record(request: Request, error: str, tally: Tally | None = None) -> R
 class _Run:
     """A run in progress."""
 
-    def __init__(self, request: Request, checkpoints: Path | None, share: float) -> None:
+    def __init__(
+        self,
+        request: Request,
+        checkpoints: Path | None,
+        share: float,
+        on_left: Callable[[str], None],
+    ) -> None:
         forget_peak_memory()
         self._start, self._cpu_start = time.perf_counter(), time.process_time()
         self._request, self._checkpoints = request, checkpoints
@@ -116,7 +124,13 @@ class _Run:
         self._looker = Looker(benchmark, request.cell)
         continued = None
         if checkpoints is not None:
-            continued = load_run(checkpoints, request, learner=self._learner, stream=self._stream)
+            continued = load_run(
+                checkpoints,
+                request,
+                learner=self._learner,
+                stream=self._stream,
+                on_left=on_left,
+            )
         self._tally = continued or Tally(started_at=_now())
         self._earlier_wall, self._earlier_cpu = self._tally.wall_seconds, self._tally.cpu_seconds
         self._earlier_peak = self._tally.peak_bytes

@@ -1,5 +1,6 @@
 """Where a run was made: versions, commit and machine, without a host name."""
 
+import hashlib
 import os
 import platform
 import resource
@@ -8,8 +9,12 @@ import sys
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Final
 
-_SOURCE = Path(__file__).parents[3]
+_PACKAGE: Final = Path(__file__).parents[1]
+_SOURCE: Final = _PACKAGE.parents[1]
+# What shows numbers and cannot change them: no run imports it.
+_SHOWN_BY: Final = frozenset({"cli", "reports"})
 
 
 @lru_cache(maxsize=1)
@@ -27,6 +32,20 @@ def commit() -> str:
     head = _git("rev-parse", "HEAD")
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", "src")
     return f"{head}+" if head and changed else head
+
+
+@lru_cache(maxsize=1)
+def code() -> str:
+    """Return a hash of the code that makes runs, wherever it is installed.
+
+    A commit tells less: it changes with every page and record, and not with local changes.
+    """
+    digest = hashlib.sha256()
+    for file in sorted(_PACKAGE.rglob("*.py")):
+        where = file.relative_to(_PACKAGE)
+        if where.parts[0] not in _SHOWN_BY:
+            digest.update(f"{where.as_posix()}\0".encode() + file.read_bytes())
+    return digest.hexdigest()
 
 
 @lru_cache(maxsize=1)

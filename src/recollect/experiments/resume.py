@@ -7,18 +7,19 @@ and belongs to it.
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from recollect.errors import CheckpointError, StreamError
-from recollect.experiments.machine import commit, versions
+from recollect.experiments.machine import code, versions
 from recollect.experiments.request import Request
 from recollect.experiments.store import store_explained, write_whole
 from recollect.experiments.tally import Tally
 from recollect.learner import Learner
 from recollect.streams import Stream
 
-_LAYOUT: Final = 1
+_LAYOUT: Final = 2
 
 
 def save_run(
@@ -45,8 +46,22 @@ def save_run(
             file.unlink(missing_ok=True)
 
 
-def load_run(folder: Path, request: Request, *, learner: Learner, stream: Stream) -> Tally | None:
+def load_run(
+    folder: Path,
+    request: Request,
+    *,
+    learner: Learner,
+    stream: Stream,
+    on_left: Callable[[str], None],
+) -> Tally | None:
     """Bring a fresh learner and stream to where a run was, and return what it had counted.
+
+    Args:
+        folder: Where `save_run` saved it.
+        request: The run.
+        learner: As it is built, before its first step.
+        stream: Likewise.
+        on_left: Told why a checkpoint that is there is not continued from.
 
     Returns:
         None if there is nothing to continue from: no checkpoint, a damaged one, or one made by
@@ -59,11 +74,12 @@ def load_run(folder: Path, request: Request, *, learner: Learner, stream: Stream
         content: dict[str, Any] = json.loads((folder / "run.json").read_bytes())
         expected = json.loads(json.dumps(_identity(request)))
         if {key: content.get(key) for key in expected} != expected:
-            raise CheckpointError(f"`{folder}` was made by other code or for another run.")
+            raise CheckpointError("it was made by other code or other versions")
         tally = Tally.from_dict(content["tally"])
         stream.restore(content["stream"])
         learner.load(folder / content["learner"])  # last: it is changed only if all is well
-    except (OSError, ValueError, KeyError, TypeError, CheckpointError, StreamError):
+    except (OSError, ValueError, KeyError, TypeError, CheckpointError, StreamError) as error:
+        on_left(str(error))
         stream.restore(beginning)
         shutil.rmtree(folder, ignore_errors=True)
         return None
@@ -77,5 +93,5 @@ def _identity(request: Request) -> dict[str, object]:
         "spec_hash": request.cell.spec_hash,
         "seed": request.seed,
         "versions": versions(),
-        "commit": commit(),
+        "code": code(),
     }

@@ -247,7 +247,7 @@ class _Sweep:
         assert request is not None
         if kind == "store-error":
             raise StoreError(message["message"])
-        if kind not in ("started", "progress"):
+        if kind not in ("started", "anew", "progress"):
             hand.request = None
         if kind == "done":
             self.num_done += message["is_new"]

@@ -76,6 +76,7 @@ class Worker:
                 request,
                 checkpoints=store.checkpoint_folder(request),
                 on_progress=self._tell_progress,
+                on_left=lambda reason: self._tell("anew", message=reason),
                 should_stop=self._stop.is_set,
                 checkpoint_share=self._share,
             )

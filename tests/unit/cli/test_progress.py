@@ -63,11 +63,16 @@ def test_what_went_wrong_stays_on_the_screen(wanted: list[Request]) -> None:
     with LiveDisplay(console, wanted, 2) as display:
         display.note(Event("failed", wanted[0], message="Traceback\nValueError: [bad] value"))
         display.note(Event("died", wanted[1], message="its worker ended with SIGKILL"))
+        display.note(progress(wanted[1]))
+        display.note(Event("anew", wanted[1], message="it is damaged"))
         display.stopping()
         display.tick()
     text = shown(console)
     assert "failed: mnist-split er seed 0: ValueError: [bad] value" in text
     assert "lost a worker: mnist-split gss seed 0: its worker ended with SIGKILL" in text
+    cannot = "starts anew, its checkpoint cannot be continued"
+    assert f"{cannot}: mnist-split gss seed 0: it is damaged" in text
+    assert "2/5" in text  # it goes on
     assert "1 failed" in text
     assert "each run saves its place" in text
 
@@ -76,11 +81,13 @@ def test_plain_lines_are_one_a_run(wanted: list[Request]) -> None:
     console = terminal(is_terminal=False)
     display = PlainDisplay(console, wanted, 2)
     display.note(Event("started", wanted[0]))
+    display.note(Event("anew", wanted[0], message="it is damaged"))
     display.note(progress(wanted[0]))
     display.note(Event("done", wanted[0], accuracy=0.8, forgetting=0.1, seconds=1.25))
     display.note(Event("elsewhere", wanted[1]))
     display.note(Event("done", wanted[1], is_new=False))
     assert shown(console).splitlines() == [
+        "starts anew, its checkpoint cannot be continued: mnist-split er seed 0: it is damaged",
         "1/2  mnist-split er seed 0: accuracy 80.0%, forgetting 10.0%, 1.2 s",
         "mnist-split gss seed 0: another command is running it; waiting",
         "2/2  mnist-split gss seed 0: done by another command",

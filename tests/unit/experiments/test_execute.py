@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import StoreError
-from recollect.experiments import resume
+from recollect.experiments import machine, resume
 from recollect.experiments.build import build
 from recollect.experiments.execute import Progress, Stopped, execute
 from recollect.experiments.request import Request
@@ -129,7 +129,7 @@ def test_a_kill_between_the_two_files_of_a_checkpoint_leaves_the_older_pair(
     assert without_times(continued) == without_times(execute(request_for()))
 
 
-@pytest.mark.parametrize("damage", ["json", "learner", "gone", "commit", "cursor"])
+@pytest.mark.parametrize("damage", ["json", "learner", "gone", "code", "cursor"])
 def test_a_checkpoint_nobody_can_vouch_for_is_left_and_the_run_starts_anew(
     request_for: RequestFor, tmp_path: Path, damage: str
 ) -> None:
@@ -144,14 +144,30 @@ def test_a_checkpoint_nobody_can_vouch_for_is_left_and_the_run_starts_anew(
         learner.write_bytes(learner.read_bytes()[:-1])
     elif damage == "gone":
         learner.unlink()
-    elif damage == "commit":
-        (place / "run.json").write_text(json.dumps({**content, "commit": "another"}))
+    elif damage == "code":
+        (place / "run.json").write_text(json.dumps({**content, "code": "another"}))
     else:
         content["stream"]["fingerprint"] = "0" * 64
         (place / "run.json").write_text(json.dumps(content))
-    started_anew = execute(request_for(), checkpoints=place)
+    reasons: list[str] = []
+    started_anew = execute(request_for(), checkpoints=place, on_left=reasons.append)
     assert started_anew.num_resumes == 0
+    assert len(reasons) == 1
+    assert damage != "code" or "made by other code" in reasons[0]
     assert without_times(started_anew) == without_times(execute(request_for()))
+
+
+def test_a_commit_in_between_leaves_a_checkpoint_as_good_as_it_was(
+    request_for: RequestFor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "place"
+    with pytest.raises(Stopped):
+        execute(request_for(), checkpoints=place, should_stop=stop_after(5))
+    monkeypatch.setattr(machine, "_git", lambda *_: "f" * 40)
+    machine.commit.cache_clear()
+    continued = execute(request_for(), checkpoints=place)
+    machine.commit.cache_clear()
+    assert continued.num_resumes == 1
 
 
 def test_a_run_that_raises_is_recorded_with_its_traceback(request_for: RequestFor) -> None:

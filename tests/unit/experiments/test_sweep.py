@@ -1,3 +1,4 @@
+import json
 import subprocess
 from collections import Counter
 from collections.abc import Callable
@@ -7,7 +8,7 @@ import pytest
 
 from recollect.errors import StoreError, WorkerError
 from recollect.experiments.events import Event
-from recollect.experiments.execute import execute
+from recollect.experiments.execute import Stopped, execute
 from recollect.experiments.request import Request
 from recollect.experiments.sameness import without_times
 from recollect.experiments.store import Store
@@ -41,6 +42,22 @@ def test_a_sweep_makes_what_is_missing_and_a_failure_stops_nobody(
     assert failed is not None
     assert "NonFiniteError" in (failed.error or "")
     assert not any(path.is_dir() for path in (store.root / "checkpoints").glob("*/*"))
+
+
+def test_a_checkpoint_of_other_code_is_left_and_said_so(
+    request_for: RequestFor, tmp_path: Path
+) -> None:
+    store, request = Store(tmp_path / "store"), request_for("er")
+    place = store.checkpoint_folder(request)
+    with pytest.raises(Stopped):
+        execute(request, checkpoints=place, should_stop=lambda: True)
+    kept = json.loads((place / "run.json").read_text())
+    (place / "run.json").write_text(json.dumps({**kept, "code": "yesterday's"}))
+    events: list[Event] = []
+    assert sweep([request], store, workers=1, on_event=events.append).num_done == 1
+    told = [(e.kind, e.message) for e in events if e.kind != "progress"]
+    reason = "it was made by other code or other versions"
+    assert told == [("started", None), ("anew", reason), ("done", None)]
 
 
 def test_nothing_missing_starts_no_worker(

@@ -10,7 +10,6 @@ import random
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 
@@ -21,8 +20,7 @@ from recollect.experiments.record import Record
 from recollect.experiments.request import Request
 from recollect.experiments.sameness import without_times
 from recollect.reports.reading import read_store
-
-ROOT = Path(__file__).parents[1]
+from studies.pack import ROOT, STORES
 
 
 def drawn(records: Sequence[Record], count: int, rng: random.Random) -> list[Record]:
@@ -57,8 +55,7 @@ def main() -> None:
     options.add_argument("--runs", type=int, default=2)
     options.add_argument("--seed", type=int, help="of the draw; another draw each time without")
     asked = options.parse_args()
-    stores = [ROOT / "results", ROOT / "results" / "lineage"]
-    everywhere = [record for store in stores for record in read_store(store)]
+    everywhere = [record for store in STORES for record in read_store(ROOT / store)]
     of_it = [record for record in everywhere if record.benchmark == asked.benchmark]
     # Those made here tell more; the others show how far bits agree between processors.
     records = [record for record in of_it if is_same_kind_of_machine(record)] or of_it

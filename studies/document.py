@@ -27,6 +27,7 @@ from studies.crs import crs_table, draw_crs
 from studies.draw_gains import draw_gains
 from studies.draw_passes import draw_passes, short_lines, whole_lines
 from studies.kept import read_kept, read_rows
+from studies.machines import machines_table, repeats_table
 from studies.readings import (
     CIFAR,
     CIFAR_GROUP_NORM,
@@ -62,6 +63,12 @@ def lineage_records() -> list[Record]:
 
 
 @cache
+def records_elsewhere() -> list[Record]:
+    """Read the records of the same seeds on another kind of processor."""
+    return read_store(ROOT / "results" / "another-machine")
+
+
+@cache
 def comparisons() -> list[Comparison]:
     """Put them beside everything the paper shows."""
     return [compare(exhibit, records()) for exhibit in EXHIBITS.values()]
@@ -89,6 +96,9 @@ def times() -> str:
         untuned = [record for record in lineage_records() if record.benchmark == benchmark]
         if untuned:
             lines.append(_time(f"{title}: the lineage's learning rate", untuned))
+        elsewhere = [record for record in records_elsewhere() if record.benchmark == benchmark]
+        if elsewhere:
+            lines.append(_time(f"{title}: the same on another processor", elsewhere))
         lines.append(_time(f"{title}: choice of settings", list(read_kept(path).values())))
     lines += [_time(f"{study.title}: readings", study.records()) for study in STUDIES.values()]
     return "\n".join(lines)
@@ -123,6 +133,8 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "lineage-mnist-permuted": lambda: results_table(
         View("mnist-permuted"), lineage_records(), _LINEAGE_PERMUTED
     ),
+    "machines": lambda: machines_table(View("mnist-split"), records(), records_elsewhere()),
+    "repeats": lambda: repeats_table(View("mnist-split"), records(), records_elsewhere()),
     "rates": lambda: rates_table(records(), lineage_records()),
     "cifar10-joint": lambda: results_table(View(_CIFAR, "joint"), records()),
     "cifar10-separate": lambda: results_table(View(_CIFAR, "separate"), records()),

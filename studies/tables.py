@@ -17,7 +17,13 @@ from recollect.reports.cells import (
 from recollect.reports.names import benchmark_title, method_title
 from recollect.reports.numbers import certainty, percent, points, seconds
 from recollect.reports.paper_numbers import CAPACITY, EXHIBITS, Metric
-from recollect.reports.statistics import PairedDifference, Summary, corrected, paired_difference
+from recollect.reports.statistics import (
+    PairedDifference,
+    Summary,
+    corrected,
+    paired_difference,
+    summarise,
+)
 
 NOT_RUN: Final = "not yet run"
 PAPER_METHODS: Final = ("van", "er", "er-p", "er-c", "er-pc", "gss", "er-mir", "er-pc-mir")
@@ -147,19 +153,18 @@ def rates_table(tuned: Sequence[Record], lineage: Sequence[Record]) -> str:
         for method in PAPER_METHODS:
             if method not in ours or method not in theirs:
                 continue
-            cell, old = ours[method], theirs[method]
-            difference = paired_difference(
-                cell.by_seed(final_accuracy), old.by_seed(final_accuracy)
-            ).summary
-            spec = flat_spec(cell.records[0])
+            own, old = (found[method].by_seed(final_accuracy) for found in (ours, theirs))
+            difference = paired_difference(own, old).summary
+            if difference is None:
+                continue
+            common = own.keys() & old.keys()
             entries = [
                 benchmark_title(benchmark),
                 method_title(method),
-                "0" if difference is None else str(difference.n),
-                spec["optimizer.lr"],
-                spread(cell.summary(final_accuracy)),
-                spread(old.summary(final_accuracy)),
-                "" if difference is None else signed(difference),
+                str(difference.n),
+                flat_spec(ours[method].records[0])["optimizer.lr"],
+                *(spread(summarise([run[seed] for seed in common])) for run in (own, old)),
+                signed(difference),
             ]
             lines.append("| " + " | ".join(entries) + " |")
     return "\n".join(lines)

@@ -10,6 +10,7 @@ from studies.claims import PLACES, STATEMENTS, claims_table, verdict
 from studies.crs import age_at_eviction, crs_table, imbalance, share_of_the_first
 from studies.draw_gains import draw_gains, gains
 from studies.draw_passes import draw_passes, short_lines, whole_lines
+from studies.machines import machines_table, repeats_table
 from studies.readings import CIFAR, MNIST, STUDIES, ReadingStudy, readings_table
 from studies.segments import segments_table
 from studies.signs import signs_table
@@ -129,8 +130,54 @@ def test_on_cifar_a_joint_pass_is_compared_with_the_lineages_separate_ones(
     er = [record for record in runs if record.method == "er"][:3]
     ours = [as_cifar(record, "joint", 40) for record in er]
     theirs = [as_cifar(record, "separate", 30) for record in er]
-    (row,) = rates_table([*ours, *theirs], [*theirs, *ours]).splitlines()[2:]
+    alone = dataclasses.replace(as_cifar(er[0], "joint", 90), seed=99)  # no seed of both: left out
+    (row,) = rates_table([*ours, *theirs, alone], [*theirs, *ours]).splitlines()[2:]
     assert row == "| CIFAR10-S | ER | 3 | 0.05 | 60.0 ± 0.0 | 55.0 ± 0.0 | +5.0 [+5.0, +5.0] |"
+
+
+def made_on(record: Record, method: str, seed: int, right: int, cpu: str) -> Record:
+    return dataclasses.replace(
+        record,
+        method=method,
+        seed=seed,
+        capacity=500,
+        segment_names=("only",),
+        correct=((right,),),
+        total=(100,),
+        machine={"cpu": cpu},
+    )
+
+
+def test_two_processors_are_compared_seed_by_seed(runs: list[Record]) -> None:
+    view = View("mnist-split")
+    here = [
+        made_on(runs[0], "er", seed, right, "Intel(R) Xeon") for seed, right in [(0, 80), (1, 84)]
+    ]
+    fresh = made_on(runs[0], "er", 30, 10, "AMD EPYC")
+    there = [made_on(runs[0], "er", seed, right, "AMD EPYC") for seed, right in [(0, 80), (1, 82)]]
+    head, _, row = machines_table(view, [*here, fresh], there).splitlines()
+    assert "accuracy, Intel | accuracy, AMD |" in head
+    # sd of (0, 2) is 1.4, and sqrt(2.83^2 + 1.41^2) = 3.2; one run of two is the same
+    assert row.startswith("| ER | 2 | 82.0 ± 2.8 | 81.0 ± 1.4 | +1.0 [")
+    assert row.endswith("| 1.4 | 3.2 | 1 of 2 |")
+    assert machines_table(view, here, []) == "not yet run"
+
+
+def test_fresh_seeds_stand_beside_the_first_and_the_same(runs: list[Record]) -> None:
+    view, gains = View("mnist-split"), {"Intel": (0, 1, 9), "AMD": (0, 1, 4), "fresh": (30, 31, 2)}
+    made = {
+        name: [
+            made_on(runs[0], method, seed, right, "AMD EPYC")
+            for seed in seeds
+            for method, right in (("er", 80), ("er-p", 80 + gain))
+        ]
+        for name, (*seeds, gain) in gains.items()
+    }
+    rows = repeats_table(view, made["Intel"] + made["fresh"], made["AMD"]).splitlines()[2:]
+    found = [cell.strip().partition(" ")[0] for cell in rows[0].split("|")[2:-1]]
+    assert found == ["+9.0", "+4.0", "+2.0"]
+    assert rows[1].count("not yet run") == 3
+    assert repeats_table(view, made["Intel"], made["AMD"]) == "not yet run"
 
 
 def point(counts: tuple[int, ...], evicted: int, age: float | None) -> MemoryPoint:

@@ -1,0 +1,109 @@
+"""The same seeds on two kinds of processor, and fresh seeds: what rounding makes of a result.
+
+A seed fixes the stream, the initial weights and every draw. Two kinds of processor add up in
+another order, and a run of hundreds of updates makes a difference of its own out of that.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from recollect.experiments.record import Record
+from recollect.reports.cells import CellRuns, final_accuracy
+from recollect.reports.names import method_title
+from recollect.reports.numbers import percent
+from recollect.reports.statistics import Summary, paired_difference
+from studies.again import counts
+from studies.tables import NOT_RUN, View, signed, spread
+
+NUM_FIRST: Final = 30  # seeds that the tables were planned with
+METHODS: Final = ("van", "er", "er-p", "er-c", "er-pc", "gss", "er-mir", "er-pc-mir", "er-p-mir")
+PAIRS: Final = (
+    ("er-p", "er"),
+    ("er-c", "er"),
+    ("er-pc", "er"),
+    ("er-pc", "er-p"),
+    ("er-mir", "er"),
+    ("er-pc-mir", "er-mir"),
+    ("er-p-mir", "er-mir"),
+)
+
+
+def machines_table(view: View, records: Sequence[Record], elsewhere: Sequence[Record]) -> str:
+    """Return one row a method: its accuracy on both, and how far the two runs of a seed differ."""
+    ones, others = view.cells(_first(records)), view.cells(elsewhere)
+    both = [method for method in METHODS if method in ones and method in others]
+    if not both:
+        return NOT_RUN
+    headings = [
+        "method",
+        "n",
+        *(f"accuracy, {_processor(found)}" for found in (ones, others)),
+        "difference",
+        "its spread at one seed",
+        "were seeds unrelated",
+        "runs alike",
+    ]
+    rows = [[method_title(method), *_beside(ones[method], others[method])] for method in both]
+    return _table(headings, rows)
+
+
+def repeats_table(view: View, records: Sequence[Record], elsewhere: Sequence[Record]) -> str:
+    """Return one row a comparison: over the first seeds, over the same elsewhere, over fresh."""
+    fresh = [record for record in records if record.seed >= NUM_FIRST]
+    makings = [view.cells(made) for made in (_first(records), elsewhere, fresh)]
+    if not all(makings):
+        return NOT_RUN
+    named = zip(("the first seeds", "the same seeds", "fresh seeds"), makings, strict=True)
+    headings = ["accuracy", *(f"{which}, {_processor(found)}" for which, found in named)]
+    rows = [
+        [f"{method_title(one)} minus {method_title(other)}"]
+        + [_difference(found, one, other) for found in makings]
+        for one, other in PAIRS
+    ]
+    return _table(headings, rows)
+
+
+def _first(records: Sequence[Record]) -> list[Record]:
+    return [record for record in records if record.seed < NUM_FIRST]
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _beside(one: CellRuns, other: CellRuns) -> list[str]:
+    difference = _minus(one, other)
+    if difference is None:
+        return ["0", *[""] * 6]
+    accuracies = [cell.summary(final_accuracy) for cell in (one, other)]
+    unrelated = math.hypot(*(accuracy.sd or 0.0 for accuracy in accuracies))
+    rerun = {record.seed: counts(record) for record in other.records}
+    alike = sum(counts(record) == rerun.get(record.seed) for record in one.records)
+    return [
+        str(difference.n),
+        *map(spread, accuracies),
+        signed(difference),
+        "" if difference.sd is None else percent(difference.sd),
+        percent(unrelated),
+        f"{alike} of {difference.n}",
+    ]
+
+
+def _difference(found: Mapping[str, CellRuns], one: str, other: str) -> str:
+    if one not in found or other not in found:
+        return NOT_RUN
+    difference = _minus(found[one], found[other])
+    return NOT_RUN if difference is None else f"{signed(difference)}, n={difference.n}"
+
+
+def _minus(one: CellRuns, other: CellRuns) -> Summary | None:
+    return paired_difference(one.by_seed(final_accuracy), other.by_seed(final_accuracy)).summary
+
+
+def _processor(found: Mapping[str, CellRuns]) -> str:
+    """Return the maker of the processor that most runs were made on."""
+    models = Counter(run.machine["cpu"] for cell in found.values() for run in cell.records)
+    return models.most_common(1)[0][0].partition(" ")[0].partition("(")[0]

@@ -25,6 +25,7 @@ from studies.batch_norm import passes_table, short_passes_table, weighing_table
 from studies.claims import claims_table
 from studies.crs import crs_table, draw_crs
 from studies.draw_gains import draw_gains
+from studies.draw_machines import draw_machines
 from studies.draw_passes import draw_passes, short_lines, whole_lines
 from studies.kept import read_kept, read_rows
 from studies.machines import machines_table, repeats_table
@@ -201,6 +202,7 @@ def main() -> None:
         images = ROOT / "docs" / "images"
         draw_gains(comparisons(), lineage_comparisons(), images / "gains.png")
         draw_crs(MNIST.records(), images / "crs-memory.png")
+        draw_machines(View("mnist-split"), records(), records_elsewhere(), images / "rounding.png")
         short = short_lines(CIFAR.records(), CIFAR_GROUP_NORM.records())
         draw_passes(short, whole_lines(records()), images / "batch-norm.png")
         print(f"wrote {', '.join(stale) or 'nothing: all is as the records say'}")

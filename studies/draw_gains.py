@@ -118,15 +118,14 @@ def _draw_panel(panel: Any, lines: Sequence[Gain]) -> None:
         for summary, colour, offset in ((line.tuned, _TUNED, 0.0), (line.lineage, _LINEAGE, -0.25)):
             if summary is None:
                 continue
-            # One seed is no evidence: an empty dot. Two make intervals wider than the picture.
-            fill = colour if summary.n > 2 else "white"
-            panel.plot(100 * summary.mean, -k + offset, "o", color=colour, mfc=fill, ms=6, zorder=3)
-            if summary.half_width is not None and summary.n > 2:
-                panel.errorbar(
-                    100 * summary.mean,
-                    -k + offset,
-                    xerr=100 * summary.half_width,
-                    color=colour,
-                    lw=1.4,
-                    capsize=2.5,
-                )
+            draw_mean(panel, summary, -k + offset, colour)
+
+
+def draw_mean(panel: Any, summary: Summary, height: float, colour: str) -> None:
+    """Draw a mean as a dot and its 95 % interval as whiskers."""
+    # One seed is no evidence: an empty dot. Two make intervals wider than the picture.
+    fill = colour if summary.n > 2 else "white"
+    panel.plot(100 * summary.mean, height, "o", color=colour, mfc=fill, ms=6, zorder=3)
+    if summary.half_width is not None and summary.n > 2:
+        spread = 100 * summary.half_width
+        panel.errorbar(100 * summary.mean, height, xerr=spread, color=colour, lw=1.4, capsize=2.5)

@@ -32,7 +32,7 @@ PAIRS: Final = (
 
 def machines_table(view: View, records: Sequence[Record], elsewhere: Sequence[Record]) -> str:
     """Return one row a method: its accuracy on both, and how far the two runs of a seed differ."""
-    ones, others = view.cells(_first(records)), view.cells(elsewhere)
+    ones, others = view.cells(first(records)), view.cells(elsewhere)
     both = [method for method in METHODS if method in ones and method in others]
     if not both:
         return NOT_RUN
@@ -49,23 +49,38 @@ def machines_table(view: View, records: Sequence[Record], elsewhere: Sequence[Re
     return _table(headings, rows)
 
 
-def repeats_table(view: View, records: Sequence[Record], elsewhere: Sequence[Record]) -> str:
-    """Return one row a comparison: over the first seeds, over the same elsewhere, over fresh."""
+def makings(
+    view: View, records: Sequence[Record], elsewhere: Sequence[Record]
+) -> dict[str, dict[str, CellRuns]]:
+    """Return cells by method of the first seeds, of the same elsewhere, and of fresh ones."""
     fresh = [record for record in records if record.seed >= NUM_FIRST]
-    makings = [view.cells(made) for made in (_first(records), elsewhere, fresh)]
-    if not all(makings):
-        return NOT_RUN
-    named = zip(("the first seeds", "the same seeds", "fresh seeds"), makings, strict=True)
-    headings = ["accuracy", *(f"{which}, {_processor(found)}" for which, found in named)]
+    made = {"the first seeds": first(records), "the same seeds": elsewhere, "fresh seeds": fresh}
+    found = {which: view.cells(runs) for which, runs in made.items()}
+    return {f"{which}, {_processor(cells)}": cells for which, cells in found.items() if cells}
+
+
+def repeats_table(view: View, records: Sequence[Record], elsewhere: Sequence[Record]) -> str:
+    """Return one row a comparison, one column a making."""
+    found = makings(view, records, elsewhere)
     rows = [
-        [f"{method_title(one)} minus {method_title(other)}"]
-        + [_difference(found, one, other) for found in makings]
+        [pair_title(one, other)] + [_told(minus(cells, one, other)) for cells in found.values()]
         for one, other in PAIRS
     ]
-    return _table(headings, rows)
+    return _table(["accuracy", *found], rows) if found else NOT_RUN
 
 
-def _first(records: Sequence[Record]) -> list[Record]:
+def pair_title(one: str, other: str) -> str:
+    """Say which two are compared."""
+    return f"{method_title(one)} minus {method_title(other)}"
+
+
+def minus(found: Mapping[str, CellRuns], one: str, other: str) -> Summary | None:
+    """Compare two methods over their common seeds; None if there are none."""
+    return _apart(found[one], found[other]) if one in found and other in found else None
+
+
+def first(records: Sequence[Record]) -> list[Record]:
+    """Return the runs of the seeds that the tables were planned with."""
     return [record for record in records if record.seed < NUM_FIRST]
 
 
@@ -75,7 +90,7 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _beside(one: CellRuns, other: CellRuns) -> list[str]:
-    difference = _minus(one, other)
+    difference = _apart(one, other)
     if difference is None:
         return ["0", *[""] * 6]
     accuracies = [cell.summary(final_accuracy) for cell in (one, other)]
@@ -92,14 +107,11 @@ def _beside(one: CellRuns, other: CellRuns) -> list[str]:
     ]
 
 
-def _difference(found: Mapping[str, CellRuns], one: str, other: str) -> str:
-    if one not in found or other not in found:
-        return NOT_RUN
-    difference = _minus(found[one], found[other])
+def _told(difference: Summary | None) -> str:
     return NOT_RUN if difference is None else f"{signed(difference)}, n={difference.n}"
 
 
-def _minus(one: CellRuns, other: CellRuns) -> Summary | None:
+def _apart(one: CellRuns, other: CellRuns) -> Summary | None:
     return paired_difference(one.by_seed(final_accuracy), other.by_seed(final_accuracy)).summary
 
 

@@ -9,6 +9,7 @@ from studies.batch_norm import passes_table, short_passes_table, weighing_table
 from studies.claims import PLACES, STATEMENTS, claims_table, verdict
 from studies.crs import age_at_eviction, crs_table, imbalance, share_of_the_first
 from studies.draw_gains import draw_gains, gains
+from studies.draw_machines import draw_machines
 from studies.draw_passes import draw_passes, short_lines, whole_lines
 from studies.machines import machines_table, repeats_table
 from studies.readings import CIFAR, MNIST, STUDIES, ReadingStudy, readings_table
@@ -177,7 +178,17 @@ def test_fresh_seeds_stand_beside_the_first_and_the_same(runs: list[Record]) -> 
     found = [cell.strip().partition(" ")[0] for cell in rows[0].split("|")[2:-1]]
     assert found == ["+9.0", "+4.0", "+2.0"]
     assert rows[1].count("not yet run") == 3
-    assert repeats_table(view, made["Intel"], made["AMD"]) == "not yet run"
+    assert repeats_table(view, [], []) == "not yet run"
+
+
+def test_rounding_is_drawn_from_the_runs_there_are(runs: list[Record], tmp_path: Path) -> None:
+    made = [
+        made_on(runs[0], method, seed, 80 + seed % 7, "AMD EPYC")
+        for method in ("er", "er-p", "er-pc-mir")
+        for seed in (0, 1, 2, 30, 31, 32)
+    ]
+    draw_machines(View("mnist-split"), made, made[:3] + made[6:9] + made[12:15], tmp_path / "p.png")
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
 def point(counts: tuple[int, ...], evicted: int, age: float | None) -> MemoryPoint:

@@ -191,9 +191,16 @@ def _cautions(cells: Sequence[CellRuns]) -> str:
     said = []
     if any(flat_spec(cell.records[0]).get("evaluation.on") == '"validation"' for cell in cells):
         said.append("Some of these numbers were read on validation examples, not on test examples.")
-    mixed = [cell.label for cell in cells if len({record.commit for record in cell.records}) > 1]
-    if mixed:
-        said.append(f"Runs of several commits are averaged in {', '.join(mixed)}.")
+    of_commit = [cell.label for cell in cells if len({run.commit for run in cell.records}) > 1]
+    if of_commit:
+        said.append(f"Runs of several commits are averaged in {', '.join(of_commit)}.")
+    processors = {run.machine.get("cpu", "") for cell in cells for run in cell.records}
+    if len(processors) > 1:
+        named = ", ".join(sorted(cpu or "unknown" for cpu in processors))
+        said.append(
+            f"Runs of several kinds of processor are compared here ({named}): "
+            "at the same seed they differ by rounding."
+        )
     return "".join(f'<p class="caution">{escape(caution)}</p>' for caution in said)
 
 

@@ -164,6 +164,12 @@ def test_validation_numbers_and_mixed_commits_are_said(runs: list[Record]) -> No
     mixed = [changed(runs[1], commit="a"), changed(runs[9], commit="b")]
     assert {r.method for r in mixed} == {"er"}
     assert "Runs of several commits are averaged in ER" in report_page(mixed)
+    assert "kinds of processor" not in report_page(mixed)
+
+
+def test_runs_of_several_kinds_of_processor_are_said(runs: list[Record]) -> None:
+    mixed = [changed(runs[1], machine={"cpu": "B"}), changed(runs[9], machine={"cpu": "A"})]
+    assert "kinds of processor are compared here (A, B)" in report_page(mixed)
 
 
 def test_a_report_is_written_whole_or_not_at_all(runs: list[Record], tmp_path: Path) -> None:

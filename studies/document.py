@@ -136,6 +136,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     ),
     "machines": lambda: machines_table(View("mnist-split"), records(), records_elsewhere()),
     "repeats": lambda: repeats_table(View("mnist-split"), records(), records_elsewhere()),
+    "repeats-permuted": lambda: repeats_table(View("mnist-permuted"), records(), []),
     "rates": lambda: rates_table(records(), lineage_records()),
     "cifar10-joint": lambda: results_table(View(_CIFAR, "joint"), records()),
     "cifar10-separate": lambda: results_table(View(_CIFAR, "separate"), records()),

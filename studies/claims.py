@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from recollect.reports.names import method_title
 from recollect.reports.numbers import points
 from recollect.reports.paper import Comparison, JudgedClaim, Variant
 from recollect.reports.paper_formats import MARKS
 from recollect.reports.paper_numbers import PAPER_SEEDS
+from studies.tables import pair_title
 
 Where = tuple[str, Variant]
 
@@ -178,7 +178,7 @@ def claims_table(comparisons: Sequence[Comparison], *, with_missing: bool = True
 
 def _difference(part: JudgedClaim) -> str:
     claim, summary = part.claim, part.difference.summary
-    pair = f"{method_title(claim.better)} minus {method_title(claim.worse)}"
+    pair = pair_title(claim.better, claim.worse)
     if claim.is_about_size:
         pair = f"{claim.capacity} slots"
     if summary is None:

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from recollect.reports.names import benchmark_title, method_title
+from recollect.reports.names import benchmark_title
 from recollect.reports.paper import Comparison, JudgedClaim, Variant
 from recollect.reports.paper_numbers import CAPACITY, Metric
 from recollect.reports.statistics import Summary
+from studies.tables import pair_title
 
 _PAIRS: Final = (
     ("er-p", "er"),
@@ -50,10 +51,8 @@ def gains(
         ours = _claim(tuned, (metric, benchmark, better, worse), "joint")
         theirs = _claim(lineage, (metric, benchmark, better, worse), "separate")
         if ours is not None and theirs is not None:
-            label = f"{method_title(better)} minus {method_title(worse)}"
-            found.append(
-                Gain(label, ours.theirs, ours.difference.summary, theirs.difference.summary)
-            )
+            differences = ours.difference.summary, theirs.difference.summary
+            found.append(Gain(pair_title(better, worse), ours.theirs, *differences))
     return found
 
 

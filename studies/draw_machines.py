@@ -8,8 +8,8 @@ from recollect.experiments.record import Record
 from recollect.reports.cells import CellRuns, final_accuracy
 from recollect.reports.names import method_title
 from studies.draw_gains import draw_mean
-from studies.machines import PAIRS, makings, minus, pair_title
-from studies.tables import View
+from studies.machines import PAIRS, makings, minus
+from studies.tables import View, pair_title
 
 # By how much of a run the seed fixes: nearly all, some, nothing.
 _SEEDS: Final[Mapping[str, str]] = {"er": "#5d5d5d", "er-p": "#1da590", "er-pc-mir": "#a3195b"}

@@ -15,7 +15,7 @@ from recollect.reports.names import method_title
 from recollect.reports.numbers import percent
 from recollect.reports.statistics import Summary, paired_difference
 from studies.again import counts
-from studies.tables import NOT_RUN, View, signed, spread
+from studies.tables import NOT_RUN, View, pair_title, signed, spread
 
 NUM_FIRST: Final = 30  # seeds that the tables were planned with
 METHODS: Final = ("van", "er", "er-p", "er-c", "er-pc", "gss", "er-mir", "er-pc-mir", "er-p-mir")
@@ -32,7 +32,7 @@ PAIRS: Final = (
 
 def machines_table(view: View, records: Sequence[Record], elsewhere: Sequence[Record]) -> str:
     """Return one row a method: its accuracy on both, and how far the two runs of a seed differ."""
-    ones, others = view.cells(first(records)), view.cells(elsewhere)
+    ones, others = view.cells(_first(records)), view.cells(elsewhere)
     both = [method for method in METHODS if method in ones and method in others]
     if not both:
         return NOT_RUN
@@ -54,7 +54,7 @@ def makings(
 ) -> dict[str, dict[str, CellRuns]]:
     """Return cells by method of the first seeds, of the same elsewhere, and of fresh ones."""
     fresh = [record for record in records if record.seed >= NUM_FIRST]
-    made = {"the first seeds": first(records), "the same seeds": elsewhere, "fresh seeds": fresh}
+    made = {"the first seeds": _first(records), "the same seeds": elsewhere, "fresh seeds": fresh}
     found = {which: view.cells(runs) for which, runs in made.items()}
     return {f"{which}, {_processor(cells)}": cells for which, cells in found.items() if cells}
 
@@ -69,18 +69,12 @@ def repeats_table(view: View, records: Sequence[Record], elsewhere: Sequence[Rec
     return _table(["accuracy", *found], rows) if found else NOT_RUN
 
 
-def pair_title(one: str, other: str) -> str:
-    """Say which two are compared."""
-    return f"{method_title(one)} minus {method_title(other)}"
-
-
 def minus(found: Mapping[str, CellRuns], one: str, other: str) -> Summary | None:
     """Compare two methods over their common seeds; None if there are none."""
     return _apart(found[one], found[other]) if one in found and other in found else None
 
 
-def first(records: Sequence[Record]) -> list[Record]:
-    """Return the runs of the seeds that the tables were planned with."""
+def _first(records: Sequence[Record]) -> list[Record]:
     return [record for record in records if record.seed < NUM_FIRST]
 
 

@@ -200,6 +200,11 @@ def _numbers(cell: CellRuns) -> list[str]:
     ]
 
 
+def pair_title(one: str, other: str) -> str:
+    """Say which two are compared."""
+    return f"{method_title(one)} minus {method_title(other)}"
+
+
 def spread(summary: Summary) -> str:
     """Return mean ± standard deviation in per cent."""
     return percent(summary.mean) + ("" if summary.sd is None else f" ± {percent(summary.sd)}")

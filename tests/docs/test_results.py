@@ -10,7 +10,9 @@ import pytest
 from studies import document, recalibrate
 from studies.again import counts, drawn, is_same_kind_of_machine, made_again
 from studies.choose import chosen, standings
+from studies.claims import claims_table
 from studies.kept import read_kept, read_rows
+from studies.machines import NUM_FIRST
 from studies.page import page
 from studies.readings import CIFAR, MNIST
 from studies.settings import same_settings
@@ -22,6 +24,8 @@ from recollect.experiments.cell import cells
 from recollect.experiments.configs import config_root
 from recollect.experiments.record import Record
 from recollect.experiments.spec import load_spec
+from recollect.reports.paper import compare
+from recollect.reports.paper_numbers import EXHIBITS
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
@@ -89,6 +93,26 @@ def test_tables_are_of_test_data_and_studies_of_other_seeds_and_validation_data(
         studied = read_kept(path).values()
         assert {evaluated_on(record) for record in studied} == {"validation"}
         assert min(record.seed for record in studied) >= FIRST_SEED
+
+
+def test_fresh_seeds_alone_change_the_verdict_the_page_names_and_no_other() -> None:
+    fresh = [r for r in document.records() if r.seed >= NUM_FIRST and r.benchmark == "mnist-split"]
+    alone = [compare(exhibit, fresh) for exhibit in EXHIBITS.values()]
+    verdicts = [
+        {
+            statement: verdict
+            for _, statement, where, verdict, *_ in (
+                [cell.strip() for cell in line.split("|")] for line in table.splitlines()
+            )
+            if where == "MNIST-S"
+        }
+        for table in (claims_table(document.comparisons()), claims_table(alone))
+    ]
+    everything, of_fresh = verdicts
+    assert len(everything) == 11
+    (changed,) = (said for said in everything if everything[said] != of_fresh[said])
+    assert changed.startswith("ER-PC-MIR has the best accuracy")
+    assert (everything[changed], of_fresh[changed]) == ("**held**", "not yet decided")
 
 
 def test_recalibrated_runs_are_those_of_the_readings() -> None:

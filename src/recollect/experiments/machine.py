@@ -1,4 +1,4 @@
-"""Where a run was made: versions, commit and machine, without a host name."""
+"""Where a run was made: versions, commit, code and machine, without a host name."""
 
 import hashlib
 import os

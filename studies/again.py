@@ -31,7 +31,7 @@ def drawn(records: Sequence[Record], count: int, rng: random.Random) -> list[Rec
 
 def made_again(record: Record) -> Record:
     """Make the run of a record from its own spec."""
-    torch.set_num_threads(1)  # as workers do: threads add up in another order
+    torch.set_num_threads(record.threads)  # another number adds up in another order
     return execute(Request(Cell.from_json(record.spec), record.seed, record.command))
 
 

@@ -58,8 +58,12 @@ def run(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Processes. Default: as many as there are cores."),
+        typer.Option(min=1, metavar="N", help="Processes. Default: as many as fill the cores."),
     ] = None,
+    threads: Annotated[
+        int,
+        typer.Option(min=1, metavar="N", help="Of each process. For runs fewer than cores."),
+    ] = 1,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Override, such as optimizer.lr=0.1."),
@@ -95,6 +99,7 @@ def run(
         _seeds(seeds, chosen.seeds),
         spec=None if spec is None else str(spec),
         overrides=overrides,
+        threads=threads,
     )
     store = Store(out)
     try:
@@ -102,6 +107,7 @@ def run(
             wanted,
             store,
             workers=workers,
+            threads=threads,
             checkpoint_share=checkpoint_share,
             is_quiet=quiet,
             is_json=as_json,
@@ -153,6 +159,7 @@ def sweep_shown(
     store: Store,
     *,
     workers: int | None = None,
+    threads: int = 1,
     checkpoint_share: float = CHECKPOINT_SHARE,
     is_quiet: bool = False,
     is_json: bool = False,
@@ -176,7 +183,8 @@ def sweep_shown(
         outcome = sweep(
             wanted,
             store,
-            workers=workers or usable_cores(),
+            workers=workers or max(1, usable_cores() // threads),
+            threads=threads,
             on_event=display.note,
             should_stop=should_stop,
             on_tick=display.tick,

@@ -132,6 +132,7 @@ class _Run:
                 on_left=on_left,
             )
         self._tally = continued or Tally(started_at=_now())
+        self._tally.begin_part(machine()["cpu"], torch.get_num_threads())
         self._earlier_wall, self._earlier_cpu = self._tally.wall_seconds, self._tally.cpu_seconds
         self._earlier_peak = self._tally.peak_bytes
         self._learnt_before = self._tally.learn_seconds, self._stream.cursor
@@ -286,9 +287,20 @@ def _record(
         threads=torch.get_num_threads(),
         versions=versions(),
         commit=commit(),
-        machine=machine(),
+        machine=machine() | _mixed(tally.places),
         started_at=tally.started_at,
     )
+
+
+def _mixed(places: list[tuple[str, int]]) -> dict[str, str]:
+    """Name every processor of a run whose parts were made in different places.
+
+    Nobody can make it again to the same bits, so it must not pass for a run of either.
+    """
+    if len(places) < 2:
+        return {}
+    told = [f"{cpu} ({threads} thread{'s' * (threads > 1)})" for cpu, threads in places]
+    return {"cpu": ", then ".join(told)}
 
 
 def _now() -> str:

@@ -82,10 +82,11 @@ class Record:
         cpu_seconds: CPU time likewise.
         peak_bytes: Peak resident memory of the worker.
         num_resumes: How often the run was continued from a checkpoint.
-        threads: Torch threads.
+        threads: Torch threads, of its last part if it was continued with another number.
         versions: recollect, torch, numpy and python.
         commit: Git commit of the code, "" outside a checkout, with "+" for local changes.
-        machine: CPU model, cores and system; no host name.
+        machine: CPU model, cores and system; no host name. If the run was continued on another
+            processor or with other threads, `cpu` names each with its threads.
         started_at: UTC, ISO 8601.
         schema_version: Of this layout.
     """

@@ -45,6 +45,7 @@ def requests(
     *,
     spec: str | None = None,
     overrides: Sequence[str] = (),
+    threads: int = 1,
 ) -> list[Request]:
     """Ask for every cell with every seed, all cells of one seed before the next seed.
 
@@ -55,20 +56,24 @@ def requests(
         seeds: With which seeds.
         spec: Path of the spec, if it is not the one that comes with the package.
         overrides: The `--set` options that made the cells.
+        threads: Of each process: another number adds up in another order.
     """
     return [
-        Request(cell, seed, _command(cell, seed, spec, overrides))
+        Request(cell, seed, _command(cell, seed, spec, overrides, threads))
         for seed in seeds
         for cell in cells
     ]
 
 
-def _command(cell: Cell, seed: int, spec: str | None, overrides: Sequence[str]) -> str:
+def _command(
+    cell: Cell, seed: int, spec: str | None, overrides: Sequence[str], threads: int
+) -> str:
     words = ["recollect", "run", cell.benchmark]
     words += ["--spec", spec] if spec is not None else []
     words += ["--method", cell.method, "--seeds", f"{seed}:{seed + 1}"]
     words += ["--memory", str(cell.capacity)] if cell.capacity else []
     words += ["--protocol", cell.protocol]
+    words += ["--threads", str(threads)] if threads != 1 else []
     for override in overrides:
         words += ["--set", override]
     return shlex.join(words)

@@ -39,6 +39,7 @@ class Tally:
         cpu_seconds: Likewise of the processor.
         peak_bytes: Highest resident memory of all parts.
         num_resumes: How often the run was continued.
+        places: Processor and threads of each part, one entry as long as they stay the same.
         started_at: UTC, ISO 8601.
     """
 
@@ -56,8 +57,14 @@ class Tally:
     cpu_seconds: float = 0.0
     peak_bytes: int = 0
     num_resumes: int = 0
+    places: list[tuple[str, int]] = field(default_factory=list)
     started_at: str = ""
     _uncounted: list[tuple[StepReport, Tensor]] = field(default_factory=list)
+
+    def begin_part(self, cpu: str, threads: int) -> None:
+        """Note where the run goes on: another processor or other threads round otherwise."""
+        if self.places[-1:] != [(cpu, threads)]:
+            self.places.append((cpu, threads))
 
     def count_step(
         self, report: StepReport, labels: Tensor, *, seconds: float, learn_seconds: float
@@ -139,6 +146,7 @@ class Tally:
         tally.curve = [CurvePoint(**_tuples(point)) for point in content["curve"]]
         tally.memory = [MemoryPoint(**_tuples(point)) for point in content["memory"]]
         tally.evicted = Counter(dict(content["evicted"]))
+        tally.places = [(cpu, threads) for cpu, threads in content["places"]]
         return tally
 
 

@@ -1,4 +1,4 @@
-"""A worker process: `python -m recollect.experiments.worker STORE SHARE`.
+"""A worker process: `python -m recollect.experiments.worker STORE SHARE THREADS`.
 
 Requests come in as lines on standard input, events go out as lines of JSON. The end of the input
 means stop, whether the parent said so or died.
@@ -13,9 +13,6 @@ import threading
 import traceback
 from dataclasses import asdict
 from typing import TextIO
-
-# Before torch is imported: two busy processes with spinning OpenMP threads are 85 times slower.
-os.environ["OMP_NUM_THREADS"] = "1"
 
 import torch
 
@@ -123,7 +120,7 @@ def main() -> None:
     """Work for the parent that started this process."""
     # Ctrl-C reaches the whole group; the parent decides and closes the input.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    torch.set_num_threads(1)
+    torch.set_num_threads(int(sys.argv[3]))
     leave_out_the_compiler()
     # Events have the output to themselves: what a library prints goes with the errors.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")

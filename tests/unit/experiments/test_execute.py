@@ -9,6 +9,7 @@ from recollect.errors import StoreError
 from recollect.experiments import machine, resume
 from recollect.experiments.build import build
 from recollect.experiments.execute import Progress, Stopped, execute
+from recollect.experiments.record import Record
 from recollect.experiments.request import Request
 from recollect.experiments.sameness import without_times
 from recollect.metrics import evaluate
@@ -168,6 +169,23 @@ def test_a_commit_in_between_leaves_a_checkpoint_as_good_as_it_was(
     continued = execute(request_for(), checkpoints=place)
     machine.commit.cache_clear()
     assert continued.num_resumes == 1
+
+
+def test_a_run_continued_on_another_processor_is_a_run_of_neither(
+    request_for: RequestFor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def part(cpu: str, asks: int) -> Record | None:
+        monkeypatch.setattr("recollect.experiments.execute.machine", lambda: {"cpu": cpu})
+        try:
+            place = tmp_path / "place"
+            return execute(request_for(), checkpoints=place, should_stop=stop_after(asks))
+        except Stopped:
+            return None
+
+    assert [part("A", 5), part("A", 3), part("B", 3)] == [None] * 3
+    record = part("B", NUM_ASKS)
+    assert record is not None
+    assert record.machine == {"cpu": "A (1 thread), then B (1 thread)"}
 
 
 def test_a_run_that_raises_is_recorded_with_its_traceback(request_for: RequestFor) -> None:

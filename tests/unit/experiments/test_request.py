@@ -29,10 +29,11 @@ def test_the_command_names_the_spec_the_seed_and_every_override(small_spec: Path
         [3],
         spec=str(small_spec),
         overrides=overrides,
+        threads=2,
     )
     words = shlex.split(request.command)
     assert words[:5] == ["recollect", "run", "mnist-split", "--spec", str(small_spec)]
     assert words[5:] == [
         *["--method", "er", "--seeds", "3:4", "--memory", "20", "--protocol", "paper"],
-        *["--set", overrides[0], "--set", overrides[1]],
+        *["--threads", "2", "--set", overrides[0], "--set", overrides[1]],
     ]

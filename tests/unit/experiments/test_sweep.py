@@ -44,6 +44,14 @@ def test_a_sweep_makes_what_is_missing_and_a_failure_stops_nobody(
     assert not any(path.is_dir() for path in (store.root / "checkpoints").glob("*/*"))
 
 
+def test_a_run_can_have_several_threads(request_for: RequestFor, tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    sweep([request_for("er")], store, workers=1, threads=2)
+    record = store.record(request_for("er"))
+    assert record is not None
+    assert (record.status, record.threads) == ("done", 2)
+
+
 def test_a_checkpoint_of_other_code_is_left_and_said_so(
     request_for: RequestFor, tmp_path: Path
 ) -> None:
@@ -91,3 +99,8 @@ def test_a_store_that_cannot_be_used_is_told_before_anything_is_run(
 def test_at_least_one_worker_is_needed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="`workers` is 0; pass at least 1"):
         sweep([], Store(tmp_path), workers=0)
+
+
+def test_at_least_one_thread_is_needed(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="`threads` is 0; pass at least 1"):
+        sweep([], Store(tmp_path), workers=1, threads=0)

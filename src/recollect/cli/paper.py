@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from recollect.cli.missing import show_missing
 from recollect.cli.run import sweep_shown
 from recollect.errors import RecollectError
 from recollect.experiments.record import Record
+from recollect.experiments.request import Request
 from recollect.experiments.store import Store
 from recollect.experiments.wanted import requests_for
 from recollect.reports.paper import Comparison, compare, exhibit_named, limited, wanted_cells
@@ -51,6 +53,9 @@ def paper(
         typer.Option("--output", "-o", help="Write there instead; .png, .svg or .pdf draws."),
     ] = None,
     run: Annotated[bool, typer.Option(help="Run what is missing first.")] = True,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what is missing and how long it takes.")
+    ] = False,
 ) -> None:
     """Put the paper's tables and figures beside ours and judge each ordering it claims.
 
@@ -60,9 +65,12 @@ def paper(
     """
     wanted = _wanted(exhibits, benchmark or list(CAPACITY))
     num_failed = 0
+    to_run = range(PAPER_SEEDS if seeds is None else seeds)
+    if dry_run:
+        show_missing(_requests(wanted, to_run), Store(store), workers=workers)
+        return
     if run:
-        usual = PAPER_SEEDS if seeds is None else seeds
-        num_failed = _run_missing(wanted, seeds=usual, store=store, workers=workers)
+        num_failed = _run_missing(_requests(wanted, to_run), Store(store), workers)
     records = _within(read_store(store), seeds)
     comparisons = [compare(exhibit, records) for exhibit in wanted]
     if output is not None and output.suffix.lower() in _PICTURES:
@@ -108,13 +116,15 @@ def _within(records: list[Record], seeds: int | None) -> list[Record]:
     return [record for record in records if seeds is None or 0 <= record.seed < seeds]
 
 
-def _run_missing(wanted: list[Exhibit], *, seeds: int, store: Path, workers: int | None) -> int:
-    """Make the runs that the store lacks, shown as `recollect run` shows them; count failures."""
+def _requests(wanted: list[Exhibit], seeds: range) -> list[Request]:
     cells = list(dict.fromkeys(cell for exhibit in wanted for cell in wanted_cells(exhibit)))
+    return requests_for(cells, seeds)
+
+
+def _run_missing(asked: list[Request], store: Store, workers: int | None) -> int:
+    """Make the runs that the store lacks, shown as `recollect run` shows them; count failures."""
     try:
-        outcome, stopped_by = sweep_shown(
-            requests_for(cells, range(seeds)), Store(store), workers=workers
-        )
+        outcome, stopped_by = sweep_shown(asked, store, workers=workers)
     except KeyboardInterrupt:
         stopped_by = int(signal.SIGINT)
     if stopped_by is not None:

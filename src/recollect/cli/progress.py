@@ -197,7 +197,7 @@ class LiveDisplay(Display):
         elapsed = time.monotonic() - self._start
         if share < 0.01:
             return "[dim]estimating the time left[/dim]"
-        return f"about {_duration(elapsed / share - elapsed)} left"
+        return f"about {duration(elapsed / share - elapsed)} left"
 
 
 class RunNames:
@@ -260,7 +260,8 @@ def _print_trouble(console: Console, event: Event) -> None:
     console.print(told, style="red", highlight=False, markup=False, soft_wrap=True)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return a time as precisely as an estimate deserves."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     if seconds < 5400:

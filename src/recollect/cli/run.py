@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from recollect.cli.missing import show_missing
 from recollect.cli.progress import display_for
 from recollect.errors import ConfigError
 from recollect.experiments.cell import cells
@@ -83,6 +84,9 @@ def run(
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object an event, the table as the last.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be run and how long it takes.")
+    ] = False,
     checkpoint_share: Annotated[float, typer.Option(hidden=True)] = CHECKPOINT_SHARE,
 ) -> None:
     """Run methods on a benchmark and compare them over seeds.
@@ -101,7 +105,10 @@ def run(
         overrides=overrides,
         threads=threads,
     )
-    store = Store(out)
+    store, workers = Store(out), workers or max(1, usable_cores() // threads)
+    if dry_run:
+        show_missing(wanted, store, workers=workers, is_json=as_json)
+        return
     try:
         outcome, stopped_by = sweep_shown(
             wanted,
@@ -183,7 +190,7 @@ def sweep_shown(
         outcome = sweep(
             wanted,
             store,
-            workers=workers or max(1, usable_cores() // threads),
+            workers=workers or usable_cores(),
             threads=threads,
             on_event=display.note,
             should_stop=should_stop,

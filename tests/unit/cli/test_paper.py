@@ -115,6 +115,15 @@ def test_what_is_missing_is_run_first_and_failures_are_told(
     assert "1 runs failed and are not in the table; `recollect report there`" in ended.output
 
 
+def test_a_dry_run_counts_what_a_table_lacks(tmp_path: Path) -> None:
+    ended = CliRunner().invoke(
+        app, ["paper", "figure1", "--seeds", "2", "--store", str(tmp_path), "--dry-run"]
+    )
+    assert ended.exit_code == 0, ended.output
+    assert "10 of 10 runs are missing. No record tells how long 10 of them take." in ended.output
+    assert ended.output.count("mnist-split") == 5
+
+
 def test_a_table_can_be_limited_to_a_benchmark(recollect: Recollect) -> None:
     ended = recollect("table1", "table3", "figure4", "--benchmark", "mnist-split")
     assert ended.exit_code == 0, ended.output

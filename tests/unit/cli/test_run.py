@@ -121,6 +121,31 @@ def test_json_tells_every_event_and_a_failed_run_makes_the_exit_code(
     assert "again: recollect run mnist-split --spec small.toml --method diverging" in ended.err
 
 
+def test_a_dry_run_says_what_is_missing_and_runs_nothing(
+    recollect_run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ["--spec", "small.toml", "--method", "er", "--method", "van", "--dry-run"]
+    recollect_run("--spec", "small.toml", "--method", "er", "--seeds", "1", "--workers", "1")
+    monkeypatch.setattr(subprocess, "Popen", None)
+    ended = recollect_run(*asked, "--seeds", "4", "--workers", "3")
+    assert (ended.code, ended.err) == (0, "")
+    heading, er, van, in_all = ended.out.splitlines()
+    assert heading.split() == [
+        *("benchmark", "method", "passes", "memory", "there", "missing"),
+        *("CPU", "time", "a", "run", "in", "all", "seeds"),
+    ]
+    words = er.split()
+    assert words[:6] == ["mnist-split", "er", "joint", "20", "1", "3"]
+    assert words[-3:] == ["1", "to", "3"]
+    assert van.split()[3:8] == ["-", "0", "4", "?", "?"]
+    assert in_all.startswith("7 of 8 runs are missing: about 1 s of CPU time, 1 s with 3 workers.")
+    assert in_all.endswith("No record tells how long 4 of them take.")
+    (told,) = recollect_run(*asked, "--seeds", "1", "--json").out.splitlines()
+    assert [(row["method"], row["seeds"]) for row in json.loads(told)["rows"]] == [("van", [0])]
+    there = recollect_run("--spec", "small.toml", "--method", "er", "--seeds", "1", "--dry-run")
+    assert there.out == "Nothing is missing: all 1 runs are there.\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

@@ -11,6 +11,7 @@ from recollect.reports.paper_numbers import PAPER_SEEDS
 from studies.tables import pair_title
 
 Where = tuple[str, Variant]
+UNDECIDED: Final = "not yet decided"
 
 PLACES: Final[Mapping[Where, str]] = {
     ("mnist-split", "any"): "MNIST-S",
@@ -20,6 +21,18 @@ PLACES: Final[Mapping[Where, str]] = {
     ("mini-imagenet-split", "joint"): "MINI-S, joint pass",
     ("mini-imagenet-split", "separate"): "MINI-S, separate passes",
 }
+
+
+# Columns of the table at a glance: place, whether at the lineage's rate, heading.
+GLANCES: Final[Sequence[tuple[Where, bool, str]]] = (
+    (("mnist-split", "any"), False, "MNIST-S"),
+    (("mnist-split", "any"), True, "at the lineage's rate"),
+    (("mnist-permuted", "any"), False, "MNIST-P"),
+    (("mnist-permuted", "any"), True, "at the lineage's rate"),
+    (("cifar10-split", "joint"), False, "CIFAR10-S, joint pass"),
+    (("cifar10-split", "separate"), True, "at the lineage's rate, separate passes"),
+    (("mini-imagenet-split", "joint"), False, "MINI-S, joint pass"),
+)
 
 
 @dataclass(frozen=True)
@@ -137,7 +150,7 @@ def verdict(parts: Sequence[JudgedClaim]) -> str:
         return "**not held**"
     if parts and all(part.verdict == "holds" for part in parts):
         return "**held**"
-    return "not yet decided"
+    return UNDECIDED
 
 
 def _is_refuted(part: JudgedClaim) -> bool:
@@ -149,6 +162,35 @@ def _num_seeds(part: JudgedClaim) -> int:
     return 0 if part.difference.summary is None else part.difference.summary.n
 
 
+def glance_table(tuned: Sequence[Comparison], lineage: Sequence[Comparison]) -> str:
+    """Return one row a statement, one column a place: the verdicts and what they rest on."""
+    headings = ["the paper says", *(heading for _, _, heading in GLANCES)]
+    lines = ["| " + " | ".join(headings) + " |", "|---" * len(headings) + "|"]
+    for statement in STATEMENTS:
+        entries = [statement.text]
+        for where, is_lineage, _ in GLANCES:
+            parts = _parts(statement, lineage if is_lineage else tuned)
+            entries.append(_glance([p for p in parts if (p.claim.benchmark, p.variant) == where]))
+        lines.append("| " + " | ".join(entries) + " |")
+    return "\n".join(lines)
+
+
+def _glance(parts: Sequence[JudgedClaim]) -> str:
+    seeds = [_num_seeds(part) for part in parts if _num_seeds(part)]
+    if not seeds:
+        return "no runs" if parts else ""
+    told = "open" if verdict(parts) == UNDECIDED else verdict(parts)
+    if len(parts) == 1 and parts[0].difference.summary is not None:
+        told += f", {points(parts[0].difference.summary.mean)}"
+    return f"{told} (n={min(seeds)})" if min(seeds) == max(seeds) else f"{told} (n≥{min(seeds)})"
+
+
+def _parts(statement: Statement, comparisons: Sequence[Comparison]) -> list[JudgedClaim]:
+    by_exhibit = {comparison.exhibit.name: comparison for comparison in comparisons}
+    exhibits = [by_exhibit[name] for name in statement.exhibits]
+    return [judged for shown in exhibits for judged in shown.claims if statement.is_part(judged)]
+
+
 def claims_table(comparisons: Sequence[Comparison], *, with_missing: bool = True) -> str:
     """Return one row a statement and place, with the differences that decide it.
 
@@ -156,11 +198,9 @@ def claims_table(comparisons: Sequence[Comparison], *, with_missing: bool = True
         comparisons: Of every exhibit.
         with_missing: Whether places without runs are named.
     """
-    by_exhibit = {comparison.exhibit.name: comparison for comparison in comparisons}
     lines = ["| the paper says | where | verdict | on what |", "|---|---|---|---|"]
     for statement in STATEMENTS:
-        exhibits = [by_exhibit[name] for name in statement.exhibits]
-        parts = [j for shown in exhibits for j in shown.claims if statement.is_part(j)]
+        parts = _parts(statement, comparisons)
         text = f"{statement.text} ({statement.source})"
         missing = []
         for where, title in PLACES.items():
@@ -172,7 +212,7 @@ def claims_table(comparisons: Sequence[Comparison], *, with_missing: bool = True
             elif here:
                 missing.append(title)
         if missing and with_missing:
-            lines.append(f"| {text} | {'; '.join(missing)} | not yet decided | not yet run |")
+            lines.append(f"| {text} | {'; '.join(missing)} | {UNDECIDED} | not yet run |")
     return "\n".join(lines)
 
 

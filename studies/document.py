@@ -22,7 +22,7 @@ from recollect.reports.paper_numbers import CAPACITY, EXHIBITS
 from recollect.reports.reading import read_store
 from studies import recalibrate, scores
 from studies.batch_norm import passes_table, short_passes_table, weighing_table
-from studies.claims import claims_table
+from studies.claims import claims_table, glance_table
 from studies.crs import crs_table, draw_crs
 from studies.draw_gains import draw_gains
 from studies.draw_machines import draw_machines
@@ -127,6 +127,7 @@ def _cifar_trials() -> list[Record]:
 
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "claims": lambda: claims_table(comparisons()),
+    "glance": lambda: glance_table(comparisons(), lineage_comparisons()),
     "claims-lineage": lambda: claims_table(lineage_comparisons(), with_missing=False),
     "mnist-split": lambda: results_table(View("mnist-split"), records()),
     "mnist-permuted": lambda: results_table(View("mnist-permuted"), records()),

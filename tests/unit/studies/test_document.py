@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from studies import document
 from studies.batch_norm import passes_table, short_passes_table, weighing_table
-from studies.claims import PLACES, STATEMENTS, claims_table, verdict
+from studies.claims import GLANCES, PLACES, STATEMENTS, claims_table, glance_table, verdict
 from studies.crs import age_at_eviction, crs_table, imbalance, share_of_the_first
 from studies.draw_gains import draw_gains, gains
 from studies.draw_machines import draw_machines
@@ -81,6 +81,21 @@ def test_claims_without_runs_are_not_decided() -> None:
 def test_claims_without_runs_can_be_left_out() -> None:
     table = claims_table(compared([]), with_missing=False)
     assert len(table.splitlines()) == 2
+
+
+def test_a_glance_puts_tuned_runs_and_those_of_the_lineage_side_by_side(
+    runs: list[Record],
+) -> None:
+    tuned = [dataclasses.replace(r, capacity=500 if r.capacity else 0) for r in runs]
+    _, _, pgd, *_ = glance_table(compared(tuned), compared([])).splitlines()
+    _, text, here, at_the_lineages_rate, *_ = (entry.strip() for entry in pgd.split("|"))
+    assert text == "PGD improves the accuracy of ER"
+    num_seeds = len({r.seed for r in runs if r.method == "er-p"})
+    assert here.endswith(f"(n={num_seeds})")
+    assert at_the_lineages_rate == "no runs"
+    nothing = glance_table(compared([]), compared([])).splitlines()[2:]
+    assert {row.count("|") for row in nothing} == {len(GLANCES) + 2}
+    assert "(n" not in "".join(nothing)
 
 
 def compared(records: list[Record]) -> list[Comparison]:

@@ -12,7 +12,14 @@ from torch import nn
 from recollect.learner import Learner
 from recollect.memory import Memory
 from recollect.retrieval import MaximallyInterfered, Retrieval, Uniform
-from recollect.rules import AveragedProjection, GradientSum, PrincipalDirection, Rule
+from recollect.rules import (
+    AveragedProjection,
+    ClippedSum,
+    GradientSum,
+    PrincipalDirection,
+    Rule,
+    WeightedSum,
+)
 from recollect.storage import ClassBalanced, ConfidenceReservoir, GSSGreedy, Reservoir, Storage
 
 
@@ -50,6 +57,10 @@ METHODS: Final[Mapping[str, Method]] = {
     ),
     "er-cb": Method("ER with class-balanced storage", ClassBalanced, Uniform, GradientSum),
     "er-p-cb": Method("ER-CB with PGD", ClassBalanced, Uniform, PrincipalDirection),
+    "er-w": Method("ER with a weight on replay", Reservoir, Uniform, WeightedSum),
+    "er-w-mir": Method("ER-W with MIR", Reservoir, MaximallyInterfered, WeightedSum),
+    "er-clip": Method("ER-W with clipped replay", Reservoir, Uniform, ClippedSum),
+    "er-clip-mir": Method("ER-clip with MIR", Reservoir, MaximallyInterfered, ClippedSum),
 }
 
 # Options of `method` that go to the learner itself.

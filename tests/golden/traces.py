@@ -20,6 +20,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "er-pc": {"step_size": 2.0},
     "er-p-mir": {"candidates": 12, "step_size": 2.0},
     "er-pc-mir": {"candidates": 12, "step_size": 2.0},
+    "er-w-mir": {"candidates": 12},
+    "er-clip": {"replay_weight": 3.0},
+    "er-clip-mir": {"candidates": 12, "replay_weight": 3.0},
     "gss": {"batches": 4, "batch_size": 4},
 }
 

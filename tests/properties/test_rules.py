@@ -10,10 +10,12 @@ from torch import Tensor
 
 from recollect.rules import (
     AveragedProjection,
+    ClippedSum,
     GradientSum,
     PrincipalDirection,
     ProximalRule,
     Rule,
+    WeightedSum,
 )
 
 
@@ -28,6 +30,8 @@ def _softened_products(products: Tensor, squared_length: Tensor, lengths: Tensor
 
 RULES: list[Rule] = [
     GradientSum(),
+    WeightedSum(),
+    ClippedSum(),
     AveragedProjection(),
     PrincipalDirection(),
     PrincipalDirection(step_size=0.5, norm_floor=0.1, target_floor=0.1, steps=5),
@@ -78,7 +82,7 @@ def test_with_groups_only_the_order_within_a_group_does_not_matter(rows: Tensor,
     torch.testing.assert_close(target_of(GROUPING, shuffled), expected, rtol=1e-7, atol=1e-7)
 
 
-@pytest.mark.parametrize("rule", [GradientSum(), AveragedProjection()], ids=named)
+@pytest.mark.parametrize("rule", [GradientSum(), WeightedSum(), AveragedProjection()], ids=named)
 @settings(max_examples=25)
 @given(rows=gradients(), power=st.floats(-3, 3))
 def test_scaling_all_gradients_scales_the_target_of_sum_and_projection(
@@ -165,7 +169,13 @@ def test_a_rule_only_reads(rule: Rule, rows: Tensor) -> None:
 
 @pytest.mark.parametrize(
     "build",
-    [PrincipalDirection, lambda: ProximalRule(_softened_products), GradientSum, AveragedProjection],
+    [
+        PrincipalDirection,
+        lambda: ProximalRule(_softened_products),
+        GradientSum,
+        WeightedSum,
+        AveragedProjection,
+    ],
 )
 def test_rules_with_the_same_settings_are_equal(build: Callable[[], Rule]) -> None:
     assert build() == build()

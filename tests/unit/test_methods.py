@@ -8,10 +8,16 @@ import recollect
 from recollect import METHODS, Learner, Method, method, methods
 from recollect.models import mlp, seeded
 from recollect.retrieval import MaximallyInterfered, Uniform
-from recollect.rules import AveragedProjection, GradientSum, PrincipalDirection
+from recollect.rules import (
+    AveragedProjection,
+    ClippedSum,
+    GradientSum,
+    PrincipalDirection,
+    WeightedSum,
+)
 from recollect.storage import ClassBalanced, ConfidenceReservoir, GSSGreedy, Reservoir
 
-# The paper's table of methods, and three of ours: A-GEM, ER-P-MIR and ER-CB.
+# The paper's table of methods, and ours.
 ROWS = {
     "van": (None, None, GradientSum),
     "er": (Reservoir, Uniform, GradientSum),
@@ -25,6 +31,10 @@ ROWS = {
     "a-gem": (Reservoir, Uniform, AveragedProjection),
     "er-cb": (ClassBalanced, Uniform, GradientSum),
     "er-p-cb": (ClassBalanced, Uniform, PrincipalDirection),
+    "er-w": (Reservoir, Uniform, WeightedSum),
+    "er-w-mir": (Reservoir, MaximallyInterfered, WeightedSum),
+    "er-clip": (Reservoir, Uniform, ClippedSum),
+    "er-clip-mir": (Reservoir, MaximallyInterfered, ClippedSum),
 }
 
 
@@ -148,7 +158,7 @@ def test_an_unknown_name_is_refused_with_all_names_and_the_nearest(name: str, ne
 
 
 def test_a_name_like_no_other_is_refused_without_a_guess() -> None:
-    with pytest.raises(ValueError, match=r"`name` is 'icarl'; choose one of .*er-p-cb\.$"):
+    with pytest.raises(ValueError, match=r"`name` is 'icarl'; choose one of .*er-clip-mir\.$"):
         build("icarl")
 
 

@@ -48,7 +48,7 @@ Numbers = Callable[[torch.dtype, torch.device], Tensor]  # made to suit the loss
 class Pass:
     """A forward and backward pass: losses and outputs by example, and the gradients found.
 
-    `gradients` is the gradient of the summed mean losses of all parts, or, if it was asked for, a
+    `gradients` is the gradient of the losses, added up with the coefficients asked for, or a
     measurement of each part's or example's gradient.
     """
 
@@ -138,10 +138,9 @@ class Network:
 
     # --- passes that train ------------------------------------------------------------------------
 
-    def differentiate(self, batch: Batch, part_sizes: tuple[int, ...]) -> Pass:
-        """Return the gradient of the mean loss of each part of the batch, summed over parts."""
+    def differentiate(self, batch: Batch, coefficients: Numbers) -> Pass:
+        """Return the gradient of `coefficients . losses`, one coefficient an example."""
         prepared = self._prepared(batch.inputs)
-        coefficients = partial(_mean_weights, part_sizes)
         if self._chain is not None and self._chain.takes(prepared):
             with torch.no_grad():
                 run = self._pass_chain(self._chain, prepared, batch, coefficients)
@@ -163,7 +162,7 @@ class Network:
         replayed = len(batch) - incoming
         parts = tuple(size for size in (incoming, replayed) if size)
         groups = Groups(((incoming,) if incoming else ()) + (1,) * replayed)
-        coefficients = partial(_mean_weights, parts)
+        coefficients = partial(mean_weights, parts)
         one_weight_for_all = len(groups) == 1
         weigh_losses = (
             self._weighs == "losses" and not one_weight_for_all and mixes_examples(self.model)
@@ -307,7 +306,7 @@ class Network:
 
 
 @lru_cache(maxsize=64)
-def _mean_weights(
+def mean_weights(
     part_sizes: tuple[int, ...], dtype: torch.dtype, device: torch.device
 ) -> Float[Tensor, " examples"]:
     """1 / n for each example of a part of n: their product with losses adds up the parts' means."""

@@ -1,7 +1,7 @@
 """Find g and the g_i: by one joint pass, by two, or by one a group (paper note P12)."""
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Literal, get_args
 
 import torch
@@ -11,8 +11,17 @@ from torch import Tensor
 from recollect import nested
 from recollect.gradients import Groups, Measurement, mixes_examples
 from recollect.learner.batch import Batch
-from recollect.learner.network import Gradients, Network, Pass, Weighs, leaving_no_trace
-from recollect.rules import PrincipalDirection, Rule
+from recollect.learner.checks import checked_weights
+from recollect.learner.network import (
+    Gradients,
+    Network,
+    Numbers,
+    Pass,
+    Weighs,
+    leaving_no_trace,
+    mean_weights,
+)
+from recollect.rules import GradientSum, PrincipalDirection, Rule
 
 Passes = Literal["joint", "separate", "grouped"]
 
@@ -52,7 +61,7 @@ class IncomingPass:
     def only(self) -> Found:
         """With nothing to replay, w = g."""
         if self._trained is None:
-            self._trained = self._network.differentiate(self._incoming, (len(self._incoming),))
+            self._trained = self._differentiate()
         found = self._trained
         return Found(found.losses, found.outputs, _written(found.gradients))
 
@@ -62,9 +71,7 @@ class IncomingPass:
             # The training pass will be joint, with other statistics; this one only looks.
             if self._looked is None:
                 with leaving_no_trace(self._network.model):
-                    self._looked = self._network.differentiate(
-                        self._incoming, (len(self._incoming),)
-                    )
+                    self._looked = self._differentiate()
             return _written(self._looked.gradients)
         # Without mixing the joint pass has the same gradients: this pass can be its first half.
         return _written(self.run().gradients)
@@ -72,7 +79,10 @@ class IncomingPass:
     def _pass(self) -> Pass:
         if self._measured:
             return self._network.measure(self._incoming, incoming=len(self._incoming))
-        return self._network.differentiate(self._incoming, (len(self._incoming),))
+        return self._differentiate()
+
+    def _differentiate(self) -> Pass:
+        return self._network.differentiate(self._incoming, _mean_of(self._incoming))
 
 
 def find_gradients(
@@ -80,10 +90,10 @@ def find_gradients(
 ) -> Found:
     """Pass both batches through the network and find the gradients the rule works on."""
     if alone.passes == "joint" and not alone.was_run:
-        return _joint(network, incoming, replayed, measured=rule.needs_gram)
+        return _joint(network, incoming, replayed, rule)
     one = alone.run()
     if alone.passes == "grouped":
-        others = [network.differentiate(part, (len(part),)) for part in _parts(replayed, rule)]
+        others = [network.differentiate(part, _mean_of(part)) for part in _parts(replayed, rule)]
         gradients = _stacked([_written(found.gradients) for found in (one, *others)])
         return _all_of([one, *others], gradients)
     if rule.needs_gram:
@@ -91,8 +101,14 @@ def find_gradients(
         assert isinstance(one.gradients, Measurement)
         assert isinstance(two.gradients, Measurement)
         return _all_of([one, two], one.gradients.join(two.gradients))
-    two = network.differentiate(replayed, (len(replayed),))
-    return _all_of([one, two], _added(_written(one.gradients), _written(two.gradients)))
+    first = _written(one.gradients)
+    if type(rule) is GradientSum:
+        two = network.differentiate(replayed, _mean_of(replayed))
+    else:
+        weights = _fixed_weights(rule, network, len(replayed))
+        two = network.differentiate(replayed, _coefficients(weights, incoming=0))
+        first = {name: weights[0] * gradient for name, gradient in first.items()}
+    return _all_of([one, two], _added(first, _written(two.gradients)))
 
 
 def _all_of(passes: list[Pass], gradients: Gradients | Measurement) -> Found:
@@ -100,14 +116,34 @@ def _all_of(passes: list[Pass], gradients: Gradients | Measurement) -> Found:
     return Found(losses, reduce(nested.concat, [found.outputs for found in passes]), gradients)
 
 
-def _joint(network: Network, incoming: Batch, replayed: Batch, *, measured: bool) -> Found:
+def _joint(network: Network, incoming: Batch, replayed: Batch, rule: Rule) -> Found:
     count = len(incoming)
     both = incoming.followed_by(replayed)
-    if measured:
+    if rule.needs_gram:
         found = network.measure(both, incoming=count)
+    elif type(rule) is GradientSum:  # coefficients that are kept: the cheapest step of all
+        found = network.differentiate(both, partial(mean_weights, (count, len(replayed))))
     else:
-        found = network.differentiate(both, (count, len(replayed)))
+        weights = _fixed_weights(rule, network, len(replayed))
+        found = network.differentiate(both, _coefficients(weights, incoming=count))
     return Found(found.losses, found.outputs, found.gradients)
+
+
+def _fixed_weights(rule: Rule, network: Network, replayed: int) -> Float[Tensor, " gradients"]:
+    """Ask a rule that needs no inner products for its weights."""
+    like = next(iter(network.parameters.values()))
+    meaningless = like.new_zeros(1 + replayed, 1 + replayed)
+    return checked_weights(rule(meaningless), meaningless, rule)
+
+
+def _coefficients(weights: Float[Tensor, " gradients"], *, incoming: int) -> Numbers:
+    """Turn weights of gradients into those of losses; g is the mean over incoming examples."""
+    of_losses = torch.cat((weights[:1].expand(incoming) / max(incoming, 1), weights[1:]))
+    return lambda dtype, device: of_losses.to(device, dtype)
+
+
+def _mean_of(batch: Batch) -> Numbers:
+    return partial(mean_weights, (len(batch),))
 
 
 def _parts(replayed: Batch, rule: Rule) -> list[Batch]:

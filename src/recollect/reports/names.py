@@ -16,6 +16,10 @@ _METHODS: Final[Mapping[str, str]] = {
     "a-gem": "A-GEM",
     "er-cb": "ER-CB",
     "er-p-cb": "ER-P-CB",
+    "er-w": "ER-W",
+    "er-w-mir": "ER-W-MIR",
+    "er-clip": "ER-clip",
+    "er-clip-mir": "ER-clip-MIR",
     "er-p-converged": "ER-P, converged",
     "er-c-equal": "ER-C, equal storage",
     "er-pc-equal": "ER-PC, equal storage",
@@ -45,6 +49,10 @@ _METHOD_ORDER: Final = (
     "er-pc-equal",
     "er-pc-mir-equal",
     "er-p-cb",
+    "er-w",
+    "er-w-mir",
+    "er-clip",
+    "er-clip-mir",
 )
 
 

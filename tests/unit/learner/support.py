@@ -43,6 +43,8 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "er-mir": {"candidates": 8},
     "er-p-mir": {"candidates": 8},
     "er-pc-mir": {"candidates": 8},
+    "er-w-mir": {"candidates": 8},
+    "er-clip-mir": {"candidates": 8},
     "gss": {"batches": 3, "batch_size": 3},
 }
 

@@ -20,7 +20,7 @@ from recollect.reports.paper import Comparison, compare
 from recollect.reports.paper_formats import as_markdown
 from recollect.reports.paper_numbers import CAPACITY, EXHIBITS
 from recollect.reports.reading import read_store
-from studies import recalibrate, scores
+from studies import pgd_weights, recalibrate, scores
 from studies.batch_norm import passes_table, short_passes_table, weighing_table
 from studies.claims import claims_table, glance_table
 from studies.crs import crs_table, draw_crs
@@ -29,6 +29,7 @@ from studies.draw_machines import draw_machines
 from studies.draw_passes import draw_passes, short_lines, whole_lines
 from studies.kept import read_kept, read_rows
 from studies.machines import machines_table, repeats_table
+from studies.pgd_parts import draw_parts, parts_table
 from studies.readings import (
     CIFAR,
     CIFAR_GROUP_NORM,
@@ -157,6 +158,11 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "crs": lambda: crs_table(MNIST, MNIST.records(), against=["er"]),
     "cifar10-crs": lambda: crs_table(CIFAR, CIFAR.records()),
     "mnist-signs": lambda: signs_table(MNIST_MARGINS.records()),
+    "pgd-parts-mnist-split": lambda: parts_table(
+        View("mnist-split"), records(), ["uniform", "MIR"]
+    ),
+    "pgd-parts-mnist-permuted": lambda: parts_table(View("mnist-permuted"), records(), ["uniform"]),
+    "pgd-weights": lambda: pgd_weights.weights_table(read_rows(pgd_weights.KEPT)),
     "crs-scores": lambda: scores.scores_table(read_rows(scores.KEPT)),
     "cifar10-crs-segments": lambda: segments_table(CIFAR, CIFAR.records(), base="er-c"),
     "cifar10-pgd": lambda: segments_table(CIFAR, CIFAR.records(), base="er-p"),
@@ -204,6 +210,7 @@ def main() -> None:
         images = ROOT / "docs" / "images"
         draw_gains(comparisons(), lineage_comparisons(), images / "gains.png")
         draw_crs(MNIST.records(), images / "crs-memory.png")
+        draw_parts(records(), images / "pgd-parts.png")
         draw_machines(View("mnist-split"), records(), records_elsewhere(), images / "rounding.png")
         short = short_lines(CIFAR.records(), CIFAR_GROUP_NORM.records())
         draw_passes(short, whole_lines(records()), images / "batch-norm.png")

@@ -33,10 +33,6 @@ BEYOND: Final[Mapping[str, str]] = {
     "er-cb": "er",
     "er-p-cb": "er-p",
     "er-p-mir": "er-mir",
-    "er-w": "er-p",
-    "er-w-mir": "er-p-mir",
-    "er-clip": "er-p",
-    "er-clip-mir": "er-p-mir",
     "er-p-converged": "er-p",
     "er-c-equal": "er-c",
     "er-pc-equal": "er-pc",
@@ -95,7 +91,7 @@ def results_table(
 ) -> str:
     """Return one row a method: ours, the difference to ER on the same seeds, the paper's."""
     found = view.cells(records)
-    differences = _against(found, dict.fromkeys((m for m in methods if m != "er"), "er"))
+    differences = against(found, dict.fromkeys((m for m in methods if m != "er"), "er"))
     lines = [
         "| method | n | accuracy | 95 % interval | forgetting | just learnt | minus ER | p (Holm) "
         "| paper's accuracy | paper's forgetting | CPU time a run |",
@@ -107,7 +103,7 @@ def results_table(
         if cell is None:
             entries = ["0", NOT_RUN, *[""] * 5, *reported, ""]
         else:
-            entries = [*_numbers(cell), *_difference(differences.get(method)), *reported]
+            entries = [*numbers(cell), *difference_entries(differences.get(method)), *reported]
             entries.append(_time(cell))
         lines.append("| " + " | ".join([method_title(method), *entries]) + " |")
     return "\n".join(lines)
@@ -116,8 +112,8 @@ def results_table(
 def beyond_table(view: View, records: Sequence[Record], methods: Sequence[str]) -> str:
     """Return one row for each method of ours, against ER and against what it changes."""
     found = view.cells(records)
-    to_er = _against(found, dict.fromkeys(methods, "er"))
-    to_base = _against(found, {method: BEYOND[method] for method in methods})
+    to_er = against(found, dict.fromkeys(methods, "er"))
+    to_base = against(found, {method: BEYOND[method] for method in methods})
     lines = [
         "| method | n | accuracy | 95 % interval | forgetting | just learnt | minus ER | p (Holm) "
         "| minus | | p (Holm) |",
@@ -129,8 +125,8 @@ def beyond_table(view: View, records: Sequence[Record], methods: Sequence[str]) 
             entries = ["0", NOT_RUN, *[""] * 8]
         else:
             base = method_title(BEYOND[method])
-            entries = [*_numbers(cell), *_difference(to_er.get(method)), base]
-            entries += _difference(to_base.get(method))
+            entries = [*numbers(cell), *difference_entries(to_er.get(method)), base]
+            entries += difference_entries(to_base.get(method))
         lines.append("| " + " | ".join([method_title(method), *entries]) + " |")
     return "\n".join(lines)
 
@@ -179,9 +175,7 @@ def core_minutes(records: Iterable[Record]) -> float:
     return math.fsum(record.cpu_seconds for record in records) / 60
 
 
-def _against(
-    found: Mapping[str, CellRuns], pairs: Mapping[str, str]
-) -> dict[str, PairedDifference]:
+def against(found: Mapping[str, CellRuns], pairs: Mapping[str, str]) -> dict[str, PairedDifference]:
     """Compare methods with their baselines, corrected over all of them."""
     tested = [(a, b) for a, b in pairs.items() if a in found and b in found and a != b]
     differences = corrected(
@@ -193,7 +187,8 @@ def _against(
     return {a: difference for (a, _), difference in zip(tested, differences, strict=True)}
 
 
-def _numbers(cell: CellRuns) -> list[str]:
+def numbers(cell: CellRuns) -> list[str]:
+    """Return n, accuracy, its interval, forgetting and the accuracy just learnt."""
     accuracy = cell.summary(final_accuracy)
     return [
         str(accuracy.n),
@@ -226,7 +221,8 @@ def signed(summary: Summary) -> str:
     return f"{points(summary.mean)} {interval(summary, points)}"
 
 
-def _difference(difference: PairedDifference | None) -> list[str]:
+def difference_entries(difference: PairedDifference | None) -> list[str]:
+    """Return a difference with its interval, and its p-value."""
     if difference is None or difference.summary is None:
         return ["", ""]
     return [signed(difference.summary), certainty(difference)]

@@ -63,7 +63,8 @@ def draw_parts(records: Sequence[Record], path: Path) -> None:
     with mpl.rc_context(style):
         figure = Figure(figsize=(9.2, 2.3))
         figure.set_layout_engine("constrained")
-        panels: Any = figure.subplots(1, len(_PICTURE))
+        # One scale: where nothing is gained it should look like nothing.
+        panels: Any = figure.subplots(1, len(_PICTURE), sharex=True)
         for panel, (title, benchmark, ladder) in zip(panels, _PICTURE, strict=True):
             _draw_ladder(panel, View(benchmark).cells(records), LADDERS[ladder])
             panel.set_title(title, loc="left", fontweight="bold")

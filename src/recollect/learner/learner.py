@@ -227,7 +227,7 @@ class Learner:
         return find_gradients(self._network, incoming, replayed, alone, self.rule)
 
     def _weigh(self, found: Found) -> tuple[Tensor | None, Tensor | None, dict[str, Tensor]]:
-        """WEIGH them into w, unless the rule is a plain sum, whose gradient was taken at once."""
+        """WEIGH them into w, unless the rule's weights are fixed: then w was taken at once."""
         if not isinstance(found.gradients, Measurement):
             return None, None, found.gradients
         with torch.no_grad():

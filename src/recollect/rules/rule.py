@@ -19,7 +19,8 @@ class Rule(ABC):
     not ask the rule.
     """
 
-    #: A rule whose weights never depend on the gradients saves the learner the measuring.
+    #: A rule whose weights never depend on the gradients saves the learner the measuring, and is
+    #: asked with a Gram matrix of zeros.
     needs_gram: ClassVar[bool] = True
 
     @abstractmethod

@@ -60,7 +60,7 @@ METHODS: Final[Mapping[str, Method]] = {
     "er-w": Method("ER with a weight on replay", Reservoir, Uniform, WeightedSum),
     "er-w-mir": Method("ER-W with MIR", Reservoir, MaximallyInterfered, WeightedSum),
     "er-clip": Method("ER-W with clipped replay", Reservoir, Uniform, ClippedSum),
-    "er-clip-mir": Method("ER-clip with MIR", Reservoir, MaximallyInterfered, ClippedSum),
+    "er-clip-mir": Method("ER-CLIP with MIR", Reservoir, MaximallyInterfered, ClippedSum),
 }
 
 # Options of `method` that go to the learner itself.

@@ -29,6 +29,10 @@ _METHODS: Final[Mapping[str, Colour]] = {
     "gss": Colour("#8a7c01", "#fece02"),
     "a-gem": Colour("#00595f", "#2e9aa0"),
     "er-cb": Colour("#e0679b", "#ff9ec4"),
+    "er-w": Colour("#5f7d8c", "#9fbccb"),
+    "er-w-mir": Colour("#4b6b3a", "#a3c78e"),
+    "er-clip": Colour("#c0392b", "#ff8a7d"),
+    "er-clip-mir": Colour("#8c1c13", "#e0665c"),
 }
 _SPARE: Final = (
     Colour("#8c3b5e", "#d98bac"),

@@ -57,6 +57,6 @@ def test_each_step_stands_beside_the_plain_method_and_beside_pgd() -> None:
     assert "not yet run" in weighted
     assert "not yet run" in pgd
     entries = [entry.strip() for entry in clipped.split("|")[1:-1]]
-    assert entries[:4] == ["ER-clip", "0.05", "", "2.0"]
+    assert entries[:4] == ["ER-CLIP", "0.05", "", "2.0"]
     assert entries[9].startswith("0.0 [0.0, 0.0]")  # the same runs under another name
     assert entries[11:] == ["", ""]

@@ -1,4 +1,5 @@
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -138,8 +139,11 @@ def test_a_dry_run_says_what_is_missing_and_runs_nothing(
     assert words[:6] == ["mnist-split", "er", "joint", "20", "1", "3"]
     assert words[-3:] == ["1", "to", "3"]
     assert van.split()[3:8] == ["-", "0", "4", "?", "?"]
-    assert in_all.startswith("7 of 8 runs are missing: about 1 s of CPU time, 1 s with 3 workers.")
-    assert in_all.endswith("No record tells how long 4 of them take.")
+    assert re.fullmatch(
+        r"7 of 8 runs are missing: about \d+ s of CPU time, \d+ s with 3 workers\. "
+        r"No record tells how long 4 of them take\.",
+        in_all,
+    )
     (told,) = recollect_run(*asked, "--seeds", "1", "--json").out.splitlines()
     assert [(row["method"], row["seeds"]) for row in json.loads(told)["rows"]] == [("van", [0])]
     there = recollect_run("--spec", "small.toml", "--method", "er", "--seeds", "1", "--dry-run")

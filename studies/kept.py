@@ -7,14 +7,17 @@ the same columns as any record. `results/records`, which tables read, never sees
 
 import dataclasses
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+from recollect.experiments.cell import Cell
 from recollect.experiments.columns import from_table, to_table
+from recollect.experiments.machine import commit, machine, versions
 from recollect.experiments.record import Record
 
 Identity = tuple[str, int]
@@ -53,3 +56,24 @@ def read_rows(path: Path) -> list[Row]:
     """Return the rows of a study that measures what no record holds; none without a file."""
     rows: list[Row] = json.loads(path.read_text()) if path.exists() else []
     return rows
+
+
+def write_rows(path: Path, rows: list[Row]) -> None:
+    """Write all rows of such a study."""
+    path.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def has_row(rows: Iterable[Row], cell: Cell, seed: int) -> bool:
+    """Whether a run is among the rows."""
+    return any((row["spec_hash"], row["seed"]) == (cell.spec_hash, seed) for row in rows)
+
+
+def made_here() -> Row:
+    """Return where a row is made, for whoever makes it again."""
+    return {"commit": commit(), "versions": versions(), "machine": machine()}
+
+
+def mean_entries(rows: Sequence[Row], formats: Mapping[str, str]) -> list[str]:
+    """Return the mean of each number over rows, as a table writes it."""
+    means = {name: fmean(row[name] for row in rows) for name in formats}
+    return [write.format(means[name]).replace("%", " %") for name, write in formats.items()]

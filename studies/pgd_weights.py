@@ -10,7 +10,6 @@ the one that ER would have taken from the same gradients. Kept in `results/readi
 """
 
 import argparse
-import json
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import Final
@@ -21,11 +20,10 @@ from torch import Tensor
 from recollect.experiments.build import build
 from recollect.experiments.cell import Cell, cells
 from recollect.experiments.configs import config_path
-from recollect.experiments.machine import commit, machine, versions
 from recollect.experiments.spec import load_spec
 from recollect.reports.names import benchmark_title
 from recollect.rules import GradientSum, PrincipalDirection
-from studies.kept import Row, read_rows
+from studies.kept import Row, has_row, made_here, mean_entries, read_rows, write_rows
 from studies.readings import CIFAR, FIRST_SEED, ROOT
 from studies.tables import NOT_RUN
 
@@ -78,9 +76,7 @@ def trial(study: str, cell: Cell, seed: int) -> Row:
         "spec_hash": cell.spec_hash,
         **shares,
         **middles,
-        "commit": commit(),
-        "versions": versions(),
-        "machine": machine(),
+        **made_here(),
     }
 
 
@@ -96,11 +92,8 @@ def weights_table(rows: Sequence[Row]) -> str:
         if not own:
             lines.append(f"| {title} | 0 | {NOT_RUN} | | | | |")
             continue
-        entries = [
-            write.format(fmean(row[name] for row in own)).replace("%", " %")
-            for name, write in _FORMATS.items()
-        ]
-        lines.append(f"| {title} | {len(own)} | {' | '.join(entries)} |")
+        entries = " | ".join(mean_entries(own, _FORMATS))
+        lines.append(f"| {title} | {len(own)} | {entries} |")
     return "\n".join(lines)
 
 
@@ -125,11 +118,11 @@ def main() -> None:
     for study in STUDIES if asked.study is None else (asked.study,):
         cell = er_p(study)
         for seed in range(FIRST_SEED, FIRST_SEED + asked.seeds):
-            if any((r["spec_hash"], r["seed"]) == (cell.spec_hash, seed) for r in rows):
+            if has_row(rows, cell, seed):
                 continue
             rows.append(trial(study, cell, seed))
             rows.sort(key=lambda row: (STUDIES.index(row["study"]), row["seed"]))
-            KEPT.write_text(json.dumps(rows, indent=1) + "\n")
+            write_rows(KEPT, rows)
             print(f"{study} seed {seed}: done", flush=True)
     print(weights_table(rows))
 

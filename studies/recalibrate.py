@@ -10,7 +10,6 @@ of 20, their plain mean), weights untouched. Kept in `results/readings/recalibra
 """
 
 import argparse
-import json
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 from typing import Any, Final
@@ -21,10 +20,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from recollect.experiments.build import build
 from recollect.experiments.cell import Cell
-from recollect.experiments.machine import commit, machine, versions
 from recollect.metrics import evaluate
 from recollect.reports.statistics import paired_difference, summarise
-from studies.kept import Row, read_rows
+from studies.kept import Row, has_row, made_here, read_rows, write_rows
 from studies.readings import CIFAR, FIRST_SEED, ROOT
 from studies.tables import NOT_RUN, signed, spread
 
@@ -72,9 +70,7 @@ def trial(cell: Cell, seed: int) -> Row:
         "total": [total for _, total in before],
         "correct": [correct for correct, _ in before],
         "recalibrated": [correct for correct, _ in tested()],
-        "commit": commit(),
-        "versions": versions(),
-        "machine": machine(),
+        **made_here(),
     }
 
 
@@ -126,11 +122,11 @@ def main() -> None:
     for seed in seeds:
         for reading in READINGS:
             cell = cells[reading]
-            if any((r["spec_hash"], r["seed"]) == (cell.spec_hash, seed) for r in rows):
+            if has_row(rows, cell, seed):
                 continue
             rows.append(trial(cell, seed))
             rows.sort(key=lambda row: (row["reading"], row["seed"]))
-            KEPT.write_text(json.dumps(rows, indent=1) + "\n")
+            write_rows(KEPT, rows)
             print(f"{reading} seed {seed}: done", flush=True)
     print(recalibration_table(rows))
 

@@ -11,7 +11,6 @@ time; the same command continues.
 """
 
 import argparse
-import json
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Final
@@ -21,10 +20,9 @@ from torch import Tensor
 
 from recollect.experiments.build import build
 from recollect.experiments.cell import Cell
-from recollect.experiments.machine import commit, machine, versions
 from recollect.memory import Memory
 from recollect.storage import ConfidenceReservoir
-from studies.kept import Row, read_rows
+from studies.kept import Row, has_row, made_here, mean_entries, read_rows, write_rows
 from studies.readings import CIFAR, FIRST_SEED, MNIST, ROOT
 from studies.tables import NOT_RUN
 
@@ -87,9 +85,7 @@ def trial(study: str, cell: Cell, seed: int) -> Row:
         "seed": seed,
         "spec_hash": cell.spec_hash,
         **{name: fmean(seen[name] for seen in looks) for name in looks[0]},
-        "commit": commit(),
-        "versions": versions(),
-        "machine": machine(),
+        **made_here(),
     }
 
 
@@ -106,11 +102,8 @@ def scores_table(rows: Sequence[Row]) -> str:
             if not own:
                 lines.append(f"| {study.title} | {label} | 0 | {NOT_RUN} | | | | | |")
                 continue
-            entries = [
-                write.format(fmean(row[name] for row in own)).replace("%", " %")
-                for name, write in _FORMATS.items()
-            ]
-            lines.append(f"| {study.title} | {label} | {len(own)} | {' | '.join(entries)} |")
+            entries = " | ".join(mean_entries(own, _FORMATS))
+            lines.append(f"| {study.title} | {label} | {len(own)} | {entries} |")
     return "\n".join(lines)
 
 
@@ -140,11 +133,11 @@ def main() -> None:
         for seed in range(FIRST_SEED, FIRST_SEED + asked.seeds):
             for reading in READINGS[study.name]:
                 cell = cells[reading]
-                if any((r["spec_hash"], r["seed"]) == (cell.spec_hash, seed) for r in rows):
+                if has_row(rows, cell, seed):
                     continue
                 rows.append(trial(study.name, cell, seed))
                 rows.sort(key=lambda row: (row["study"], row["reading"], row["seed"]))
-                KEPT.write_text(json.dumps(rows, indent=1) + "\n")
+                write_rows(KEPT, rows)
                 print(f"{study.name} {reading} seed {seed}: done", flush=True)
     print(scores_table(rows))
 

@@ -17,6 +17,7 @@ from studies.page import page
 from studies.readings import CIFAR, MNIST
 from studies.settings import same_settings
 from studies.space import FIRST_SEED, Study, load_study
+from studies.tables import View
 from typer.testing import CliRunner
 
 from recollect.cli import app
@@ -24,6 +25,8 @@ from recollect.experiments.cell import cells
 from recollect.experiments.configs import config_root
 from recollect.experiments.record import Record
 from recollect.experiments.spec import load_spec
+from recollect.reports.cells import final_accuracy
+from recollect.reports.numbers import points
 from recollect.reports.paper import compare
 from recollect.reports.paper_numbers import EXHIBITS
 
@@ -141,3 +144,18 @@ def test_records_of_mnist_are_made_again_bit_for_bit() -> None:
         pytest.skip("no record was made on this kind of machine")
     for record in drawn(records, 2, random.Random("two records")):
         assert counts(made_again(record)) == counts(record)
+
+
+def test_the_page_says_of_crs_on_cifar_what_the_records_say() -> None:
+    page = (document.ROOT / "docs" / "batch-norm.md").read_text()
+    found = View("cifar10-split", "separate").cells(document.lineage_records())
+    plain, crs = (found[method].by_seed(final_accuracy) for method in ("er", "er-c"))
+    gains = [points(crs[seed] - plain[seed]) for seed in sorted(crs)]
+    assert f"{', '.join(gains[:-1])} and {gains[-1]}:" in page
+    slots = {
+        method: sorted(run.memory[-1].counts[0] for run in found[method].records)
+        for method in ("er", "er-c")
+    }
+    half = slots["er-c"][len(slots["er-c"]) // 2 :]
+    assert f"in half of the runs the first class holds {half[0]} to {half[-1]} of" in page
+    assert f"a reservoir gives it {slots['er'][0]} to {slots['er'][-1]}." in page

@@ -20,11 +20,16 @@ from studies.tables import NOT_RUN, PAPER_METHODS, View, signed, spread
 _BENCHMARK: Final = "cifar10-split"
 
 
-# Readings of CIFAR10-S that differ in their passes alone: joint, then separate.
-SHORT_PAIRS: Final = (
+# Readings that differ in their passes alone: joint, then separate.
+CIFAR_PAIRS: Final = (
     ("ER, lr 0.05", "er", "er-separate"),
     ("ER, lr 0.1", "er-fast", "er-lineage"),
     ("ER-P, lr 0.05", "p", "p-separate"),
+)
+MINI_PAIRS: Final = (
+    ("ER", "er", "er-separate"),
+    ("ER-P", "p", "p-separate"),
+    ("ER-C, s1, MI at replay", "s1-replay", "s1-replay-separate"),
 )
 _HEAD: Final = (
     "| method | n | joint | separate | joint minus separate "
@@ -45,12 +50,13 @@ def passes_table(records: Sequence[Record]) -> str:
     return "\n".join([*_HEAD, *rows])
 
 
-def short_passes_table(readings: Sequence[Record]) -> str:
+def short_passes_table(
+    readings: Sequence[Record], pairs: Sequence[tuple[str, str, str]] = CIFAR_PAIRS
+) -> str:
     """Return the same for readings of short streams."""
     found = {cell.method: cell for cell in group_cells(readings)}
     rows = [
-        _passes_row(label, found.get(joint), found.get(separate))
-        for label, joint, separate in SHORT_PAIRS
+        _passes_row(label, found.get(joint), found.get(separate)) for label, joint, separate in pairs
     ]
     return "\n".join([*_HEAD, *rows])
 

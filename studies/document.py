@@ -21,7 +21,7 @@ from recollect.reports.paper_formats import as_markdown
 from recollect.reports.paper_numbers import CAPACITY, EXHIBITS
 from recollect.reports.reading import read_store
 from studies import pgd_weights, recalibrate, scores
-from studies.batch_norm import passes_table, short_passes_table, weighing_table
+from studies.batch_norm import MINI_PAIRS, passes_table, short_passes_table, weighing_table
 from studies.claims import claims_table, glance_table
 from studies.crs import crs_table, draw_crs
 from studies.draw_gains import draw_gains
@@ -33,6 +33,7 @@ from studies.pgd_parts import draw_parts, parts_table
 from studies.readings import (
     CIFAR,
     CIFAR_GROUP_NORM,
+    MINI,
     MNIST,
     MNIST_MARGINS,
     STUDIES,
@@ -145,8 +146,12 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "cifar10-lineage": lambda: results_table(
         View(_CIFAR, "separate"), lineage_records(), ("er", "er-p", "er-c", "er-pc")
     ),
+    "cifar10-crs-joint": lambda: results_table(
+        View(_CIFAR, "joint"), records(), ("er", "er-c", "er-c-replay")
+    ),
     "cifar10-passes": lambda: passes_table(records()),
     "cifar10-passes-short": lambda: short_passes_table(CIFAR.records()),
+    "mini-passes-short": lambda: short_passes_table(MINI.records(), MINI_PAIRS),
     "cifar10-recalibration": lambda: recalibrate.recalibration_table(read_rows(recalibrate.KEPT)),
     "cifar10-weighing": lambda: weighing_table(_cifar_trials()),
     "mini-imagenet": lambda: results_table(View("mini-imagenet-split", "joint"), records()),

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from recollect.experiments.record import Record
 from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting, group_cells
-from studies.batch_norm import SHORT_PAIRS
+from studies.batch_norm import CIFAR_PAIRS
 from studies.tables import View
 
 _COLOURS: Final[Mapping[str, str]] = {
@@ -32,7 +32,7 @@ def short_lines(batch_norm: Sequence[Record], group_norm: Sequence[Record]) -> l
     group = {cell.method: cell for cell in group_cells(group_norm)}
     return [
         _line(label, batch.get(joint), batch.get(separate), group.get(joint))
-        for label, joint, separate in SHORT_PAIRS
+        for label, joint, separate in CIFAR_PAIRS
     ]
 
 

@@ -23,6 +23,7 @@ from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting, 
 from recollect.reports.numbers import percent, points
 from recollect.reports.statistics import Summary, paired_difference
 from studies import readings_cifar10_split as cifar10
+from studies import readings_mini_imagenet_split as mini
 from studies import readings_mnist_margins as margins
 from studies import readings_mnist_split as mnist
 from studies.kept import read_kept
@@ -91,7 +92,10 @@ CIFAR_GROUP_NORM: Final = ReadingStudy(
     cifar10.GROUP_NORM_SPEC,
     cifar10.GROUP_NORM_READINGS,
 )
-STUDIES: Final = {study.name: study for study in (MNIST, MNIST_MARGINS, CIFAR, CIFAR_GROUP_NORM)}
+MINI: Final = ReadingStudy("mini-imagenet-split", "MINI-S", mini.SPEC, mini.READINGS)
+STUDIES: Final = {
+    study.name: study for study in (MNIST, MNIST_MARGINS, CIFAR, CIFAR_GROUP_NORM, MINI)
+}
 
 
 def main() -> None:

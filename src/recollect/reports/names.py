@@ -22,6 +22,7 @@ _METHODS: Final[Mapping[str, str]] = {
     "er-clip-mir": "ER-CLIP-MIR",
     "er-p-converged": "ER-P, converged",
     "er-c-equal": "ER-C, equal storage",
+    "er-c-replay": "ER-C, s1, MI at replay",
     "er-pc-equal": "ER-PC, equal storage",
     "er-pc-mir-equal": "ER-PC-MIR, equal storage",
 }
@@ -46,6 +47,7 @@ _METHOD_ORDER: Final = (
     "er-pc-mir",
     "er-p-converged",
     "er-c-equal",
+    "er-c-replay",
     "er-pc-equal",
     "er-pc-mir-equal",
     "er-p-cb",

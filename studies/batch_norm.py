@@ -56,7 +56,8 @@ def short_passes_table(
     """Return the same for readings of short streams."""
     found = {cell.method: cell for cell in group_cells(readings)}
     rows = [
-        _passes_row(label, found.get(joint), found.get(separate)) for label, joint, separate in pairs
+        _passes_row(label, found.get(joint), found.get(separate))
+        for label, joint, separate in pairs
     ]
     return "\n".join([*_HEAD, *rows])
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from recollect.experiments.record import Record
+from recollect.reports.cells import CellRuns
 from recollect.reports.names import benchmark_title
 from recollect.reports.paper import Comparison, compare
 from recollect.reports.paper_formats import as_markdown
@@ -22,6 +23,7 @@ from recollect.reports.paper_numbers import CAPACITY, EXHIBITS
 from recollect.reports.reading import read_store
 from studies import pgd_weights, recalibrate, scores
 from studies.batch_norm import MINI_PAIRS, passes_table, short_passes_table, weighing_table
+from studies.by_segment import by_segment_table, draw_by_segment
 from studies.claims import claims_table, glance_table
 from studies.crs import crs_table, draw_crs
 from studies.draw_gains import draw_gains
@@ -127,6 +129,13 @@ def _cifar_trials() -> list[Record]:
     return [record for study in studies for record in read_kept(tuning / study).values()]
 
 
+@cache
+def _lineage_crs() -> tuple[CellRuns, CellRuns]:
+    """ER and ER-C as the lineage would run them on CIFAR10-S."""
+    found = View(_CIFAR, "separate").cells(lineage_records())
+    return found["er"], found["er-c"]
+
+
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "claims": lambda: claims_table(comparisons()),
     "glance": lambda: glance_table(comparisons(), lineage_comparisons()),
@@ -170,6 +179,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "pgd-weights": lambda: pgd_weights.weights_table(read_rows(pgd_weights.KEPT)),
     "crs-scores": lambda: scores.scores_table(read_rows(scores.KEPT)),
     "cifar10-crs-segments": lambda: segments_table(CIFAR, CIFAR.records(), base="er-c"),
+    "cifar10-crs-by-segment": lambda: by_segment_table(*_lineage_crs()),
     "cifar10-pgd": lambda: segments_table(CIFAR, CIFAR.records(), base="er-p"),
     "cifar10-group-norm": lambda: segments_table(
         CIFAR_GROUP_NORM, CIFAR_GROUP_NORM.records(), base="er-p"
@@ -215,6 +225,7 @@ def main() -> None:
         images = ROOT / "docs" / "images"
         draw_gains(comparisons(), lineage_comparisons(), images / "gains.png")
         draw_crs(MNIST.records(), images / "crs-memory.png")
+        draw_by_segment(*_lineage_crs(), images / "crs-by-segment.png")
         draw_parts(records(), images / "pgd-parts.png")
         draw_machines(View("mnist-split"), records(), records_elsewhere(), images / "rounding.png")
         short = short_lines(CIFAR.records(), CIFAR_GROUP_NORM.records())

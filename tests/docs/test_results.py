@@ -152,6 +152,11 @@ def test_the_page_says_of_crs_on_cifar_what_the_records_say() -> None:
     plain, crs = (found[method].by_seed(final_accuracy) for method in ("er", "er-c"))
     gains = [points(crs[seed] - plain[seed]) for seed in sorted(crs)]
     assert f"{', '.join(gains[:-1])} and {gains[-1]}:" in page
+    pgd = found["er-p"].by_seed(final_accuracy)
+    gains = [points(pgd[seed] - plain[seed]) for seed in sorted(pgd)]
+    assert f"{gains[0].strip('+')} points\nabove it on the first seed" in page
+    assert {gains[5], gains[6]} == {"+5.4", "+3.7"}
+    assert f"and {gains[7]}, {gains[8]} and {gains[9]} from it on the last three" in page
     slots = {
         method: sorted(run.memory[-1].counts[0] for run in found[method].records)
         for method in ("er", "er-c")

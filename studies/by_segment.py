@@ -101,7 +101,7 @@ def _r(change: SegmentChange) -> str:
 
 
 def draw_by_segment(baseline: CellRuns, cell: CellRuns, path: Path) -> None:
-    """Draw the gain of every segment, and beside it slots against accuracy, a dot a seed."""
+    """Draw the gains of five segments, and slots against accuracy for the two that gain most."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -10,7 +10,7 @@ from typing import Any, Final
 from recollect.experiments.record import Record
 from recollect.reports.cells import CellRuns
 from recollect.reports.numbers import percent
-from recollect.reports.statistics import Summary, summarise
+from recollect.reports.statistics import summarise
 from studies.draw_gains import draw_mean
 from studies.tables import signed
 
@@ -69,8 +69,10 @@ def changes(baseline: CellRuns, cell: CellRuns) -> list[SegmentChange]:
 def _slots(record: Record, segment: int) -> int:
     memory = record.memory[-1]
     held = dict(zip(memory.classes, memory.counts, strict=True))
-    width = len(held) // len(record.total)  # classes come in ascending order, so many a segment
-    return sum(held[label] for label in sorted(held)[segment * width : (segment + 1) * width])
+    # Classes come in ascending order. One that has lost all its slots is not listed; the last,
+    # which has just streamed past, is.
+    width = (max(held) + 1) // len(record.total)
+    return sum(held.get(label, 0) for label in range(segment * width, (segment + 1) * width))
 
 
 def _known(record: Record, segment: int) -> float:
@@ -113,8 +115,7 @@ def draw_by_segment(baseline: CellRuns, cell: CellRuns, path: Path) -> None:
         left, *right = figure.subplots(1, 3, gridspec_kw={"width_ratios": [1.25, 1, 1]})
         left.axvline(0, color="#9aa3ad", lw=1)
         for place, (change, colour) in enumerate(zip(found, _COLOURS, strict=True)):
-            summary: Summary = summarise(change.gained)
-            draw_mean(left, summary, -place, colour)
+            draw_mean(left, summarise(change.gained), -place, colour)
         left.set_yticks(
             [-place for place in range(len(found))],
             [f"segment {place + 1}" for place in range(len(found))],

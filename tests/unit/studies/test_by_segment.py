@@ -1,9 +1,10 @@
 """Where a gain sits: slots and accuracies of the two runs of a seed, and nothing else."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
-from studies.by_segment import SegmentChange, by_segment_table, changes
+from studies.by_segment import SegmentChange, by_segment_table, changes, draw_by_segment
 from tests.unit.reports.runs import read_runs
 
 from recollect.experiments.record import Record
@@ -23,6 +24,29 @@ def run(record: Record, seed: int, slots: tuple[int, ...], known: tuple[int, int
     return dataclasses.replace(
         record, seed=seed, memory=(point,), correct=((90, 0), known), total=(100, 100)
     )
+
+
+def test_a_class_without_slots_moves_no_other_to_another_segment(first: Record) -> None:
+    er = run(first, 1, (1, 2, 3, 4), (10, 80))
+    without = dataclasses.replace(er.memory[-1], classes=(0, 2, 3), counts=(5, 3, 4))
+    one, two = changes(cell(er), cell(dataclasses.replace(er, memory=(without,))))
+    assert (one.slots, two.slots) == ([(3, 5)], [(7, 7)])
+
+
+def test_five_segments_are_drawn(first: Record, tmp_path: Path) -> None:
+    def five(seed: int, known: int) -> Record:
+        classes = tuple(range(10))
+        counts = tuple(1 + (seed * label) % 7 for label in classes)
+        point = dataclasses.replace(first.memory[-1], classes=classes, counts=counts)
+        rows = ((known + seed, known, known, known - seed, known),)
+        return dataclasses.replace(
+            first, seed=seed, memory=(point,), correct=rows, total=(100,) * 5
+        )
+
+    path = tmp_path / "segments.png"
+    seeds = range(5)
+    draw_by_segment(cell(*(five(s, 30) for s in seeds)), cell(*(five(s, 40) for s in seeds)), path)
+    assert path.read_bytes().startswith(b"\x89PNG")
 
 
 def cell(*records: Record) -> CellRuns:

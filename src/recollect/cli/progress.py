@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from types import TracebackType
@@ -16,10 +15,15 @@ from rich.table import Table
 from rich.text import Text
 from typing_extensions import override
 
+from recollect.cli.pace import Pace
 from recollect.experiments.events import Event
 from recollect.experiments.request import Request
 
 _MOST_ROWS: Final = 12
+# A file gets its next lines after a minute, later after a quarter of the time so far: some twenty
+# in two hours, and none where runs end sooner.
+_FIRST_LINES: Final = 60.0
+_LATER_LINES: Final = 1.25
 _TROUBLE: Final = {
     "failed": "failed",
     "died": "lost a worker",
@@ -75,27 +79,39 @@ class JsonDisplay(Display):
 
 
 class PlainDisplay(Display):
-    """Writes one line for each run that ends; for files and pipes."""
+    """Writes a line for each run that ends, and now and then where long ones are; for files."""
 
-    def __init__(self, console: Console, requests: Sequence[Request], num_missing: int) -> None:
-        self._console, self._names = console, RunNames(requests)
-        self._num_ended, self._num_missing = 0, num_missing
+    def __init__(self, console: Console, requests: Sequence[Request], pace: Pace) -> None:
+        self._console, self._names, self._pace = console, RunNames(requests), pace
+        self._next_lines = _FIRST_LINES
+        self._is_stopping = False
 
     @override
     def note(self, event: Event) -> None:
+        self._pace.note(event)
         if event.kind in _TROUBLE:
             _print_trouble(self._console, event)
-        if event.kind in ("done", "failed"):
-            self._num_ended += 1
         if event.kind == "done":
-            of_all = f"{self._num_ended}/{self._num_missing}"
+            of_all = f"{self._pace.num_ended}/{self._pace.num_missing}"
             self._say(f"{of_all}  {self._names.full(event.request)}{_result(event)}")
         if event.kind == "elsewhere":
             self._say(f"{self._names.full(event.request)}: another command is running it; waiting")
 
     @override
     def stopping(self) -> None:
+        self._is_stopping = True
         self._say("stopping: each run saves its place")
+
+    @override
+    def tick(self) -> None:
+        elapsed = self._pace.elapsed
+        if elapsed < self._next_lines or self._is_stopping:
+            return
+        self._next_lines = max(elapsed + _FIRST_LINES, elapsed * _LATER_LINES)
+        for event in list(self._pace.running.values())[:_MOST_ROWS]:
+            if event.seen is not None:
+                self._say(f"{self._names.full(event.request)}: {_place(event)}")
+        self._say(f"{self._pace.share_done:.0%} done, {_time_left(self._pace)}")
 
     def _say(self, line: str) -> None:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
@@ -104,14 +120,10 @@ class PlainDisplay(Display):
 class LiveDisplay(Display):
     """Draws runs in progress in place; for terminals."""
 
-    def __init__(self, console: Console, requests: Sequence[Request], num_missing: int) -> None:
-        self._names = RunNames(requests)
-        self._num_missing = num_missing
-        self._num_ended = self._num_failed = 0
-        self._running: dict[str, Event] = {}
+    def __init__(self, console: Console, requests: Sequence[Request], pace: Pace) -> None:
+        self._names, self._pace = RunNames(requests), pace
         self._done: dict[str, list[float]] = {}
         self._is_stopping = False
-        self._start = time.monotonic()
         self._live = Live(console=console, transient=True, auto_refresh=False)
 
     @override
@@ -130,22 +142,11 @@ class LiveDisplay(Display):
 
     @override
     def note(self, event: Event) -> None:
-        if event.kind in ("started", "progress", "elsewhere"):
-            self._running[event.request.key] = event
-            return
-        if event.kind == "anew":  # still running: a line, and the row stays
+        self._pace.note(event)
+        if event.kind in _TROUBLE:
             _print_trouble(self._live.console, event)
-            return
-        self._running.pop(event.request.key, None)
-        if event.kind == "done":
-            self._num_ended += 1
-            name = self._names.short(event.request)
-            if event.accuracy is not None:
-                self._done.setdefault(name, []).append(event.accuracy)
-        elif event.kind in ("failed", "died"):
-            self._num_ended += event.kind == "failed"
-            self._num_failed += event.kind == "failed"
-            _print_trouble(self._live.console, event)
+        if event.kind == "done" and event.accuracy is not None:
+            self._done.setdefault(self._names.short(event.request), []).append(event.accuracy)
 
     @override
     def stopping(self) -> None:
@@ -159,22 +160,23 @@ class LiveDisplay(Display):
         self._live.update(Group(*parts), refresh=True)
 
     def _overall(self) -> RenderableType:
-        share = self._share_done()
+        pace = self._pace
         line = Table.grid(padding=(0, 1))
-        told = f"[bold]{self._num_ended}[/bold] of {self._num_missing} runs"
-        if self._num_failed:
-            told += f", [red]{self._num_failed} failed[/red]"
-        left = "stopping: each run saves its place" if self._is_stopping else self._time_left(share)
-        line.add_row(told, ProgressBar(total=1.0, completed=share, width=30), left)
+        told = f"[bold]{pace.num_ended}[/bold] of {pace.num_missing} runs"
+        if pace.num_failed:
+            told += f", [red]{pace.num_failed} failed[/red]"
+        left = "stopping: each run saves its place" if self._is_stopping else _time_left(pace)
+        bar = ProgressBar(total=1.0, completed=pace.share_done, width=30)
+        line.add_row(told, bar, Text(left, style="dim" if pace.seconds_left is None else ""))
         return line
 
     def _runs(self) -> RenderableType:
         table = Table(box=None, pad_edge=False, header_style="dim")
         for heading in ("running", "seed", "segment", "", "accuracy", "examples/s"):
             table.add_column(heading, justify="left" if heading in ("running", "") else "right")
-        for event in list(self._running.values())[:_MOST_ROWS]:
+        for event in list(self._pace.running.values())[:_MOST_ROWS]:
             table.add_row(self._names.short(event.request), str(event.request.seed), *_cells(event))
-        if not self._running:
+        if not self._pace.running:
             table.add_row(Text("starting workers", style="dim"))
         return table
 
@@ -184,20 +186,6 @@ class LiveDisplay(Display):
             for name, values in list(self._done.items())[:_MOST_ROWS]
         ]
         return Text.from_markup("[dim]mean accuracy so far[/dim]  " + "   ".join(parts))
-
-    def _share_done(self) -> float:
-        within = sum(
-            event.seen / event.num_examples
-            for event in self._running.values()
-            if event.seen is not None and event.num_examples
-        )
-        return (self._num_ended + within) / max(self._num_missing, 1)
-
-    def _time_left(self, share: float) -> str:
-        elapsed = time.monotonic() - self._start
-        if share < 0.01:
-            return "[dim]estimating the time left[/dim]"
-        return f"about {duration(elapsed / share - elapsed)} left"
 
 
 class RunNames:
@@ -227,8 +215,8 @@ def display_for(
     if is_quiet:
         return QuietDisplay(console)
     if console.is_terminal and sys.stderr.isatty():
-        return LiveDisplay(console, requests, num_missing)
-    return PlainDisplay(console, requests, num_missing)
+        return LiveDisplay(console, requests, Pace(num_missing))
+    return PlainDisplay(console, requests, Pace(num_missing))
 
 
 def _cells(event: Event) -> tuple[RenderableType, ...]:
@@ -242,6 +230,20 @@ def _cells(event: Event) -> tuple[RenderableType, ...]:
         "" if event.accuracy is None else f"{event.accuracy:.1%}",
         "" if event.examples_per_second is None else f"{event.examples_per_second:,.0f}",
     )
+
+
+def _place(event: Event) -> str:
+    parts = [f"segment {event.segment}/{event.num_segments}"]
+    if event.accuracy is not None:
+        parts.append(f"accuracy {event.accuracy:.1%}")
+    if event.examples_per_second is not None:
+        parts.append(f"{event.examples_per_second:,.0f} examples/s")
+    return ", ".join(parts)
+
+
+def _time_left(pace: Pace) -> str:
+    left = pace.seconds_left
+    return "estimating the time left" if left is None else f"about {duration(left)} left"
 
 
 def _result(event: Event) -> str:

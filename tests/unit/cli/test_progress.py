@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from recollect.cli.pace import Pace
 from recollect.cli.progress import LiveDisplay, PlainDisplay, RunNames
 from recollect.experiments.cell import cells
 from recollect.experiments.configs import config_path
@@ -27,13 +28,13 @@ def shown(console: Console) -> str:
     return console.file.getvalue()
 
 
-def progress(request: Request) -> Event:
+def progress(request: Request, *, seen: int = 2000) -> Event:
     return Event(
         "progress",
         request,
         segment=2,
         num_segments=5,
-        seen=2000,
+        seen=seen,
         num_examples=5000,
         accuracy=0.9,
         examples_per_second=4321.0,
@@ -42,7 +43,7 @@ def progress(request: Request) -> Event:
 
 def test_a_terminal_shows_each_run_and_the_means_so_far(wanted: list[Request]) -> None:
     console = terminal(is_terminal=True)
-    with LiveDisplay(console, wanted, 2) as display:
+    with LiveDisplay(console, wanted, Pace(2)) as display:
         display.tick()
         display.note(Event("started", wanted[0]))
         display.note(Event("done", wanted[0], accuracy=0.8, forgetting=0.1, seconds=1.0))
@@ -60,7 +61,7 @@ def test_a_terminal_shows_each_run_and_the_means_so_far(wanted: list[Request]) -
 
 def test_what_went_wrong_stays_on_the_screen(wanted: list[Request]) -> None:
     console = terminal(is_terminal=True)
-    with LiveDisplay(console, wanted, 2) as display:
+    with LiveDisplay(console, wanted, Pace(2)) as display:
         display.note(Event("failed", wanted[0], message="Traceback\nValueError: [bad] value"))
         display.note(Event("died", wanted[1], message="its worker ended with SIGKILL"))
         display.note(progress(wanted[1]))
@@ -79,7 +80,7 @@ def test_what_went_wrong_stays_on_the_screen(wanted: list[Request]) -> None:
 
 def test_plain_lines_are_one_a_run(wanted: list[Request]) -> None:
     console = terminal(is_terminal=False)
-    display = PlainDisplay(console, wanted, 2)
+    display = PlainDisplay(console, wanted, Pace(2))
     display.note(Event("started", wanted[0]))
     display.note(Event("anew", wanted[0], message="it is damaged"))
     display.note(progress(wanted[0]))
@@ -92,6 +93,40 @@ def test_plain_lines_are_one_a_run(wanted: list[Request]) -> None:
         "mnist-split gss seed 0: another command is running it; waiting",
         "2/2  mnist-split gss seed 0: done by another command",
     ]
+
+
+def test_a_file_is_told_where_long_runs_are_less_and_less_often(wanted: list[Request]) -> None:
+    console = terminal(is_terminal=False)
+    now = 0.0
+    display = PlainDisplay(console, wanted, Pace(2, clock=lambda: now))
+    display.note(Event("started", wanted[1]))
+    display.note(progress(wanted[0], seen=0))
+    told = []
+    for minute in range(121):
+        now = 60.0 * minute
+        display.note(progress(wanted[0], seen=40 * minute))
+        before = len(shown(console))
+        display.tick()
+        display.tick()
+        if len(shown(console)) > before:
+            told.append(minute)
+    assert told[:6] == [1, 2, 3, 4, 5, 7]
+    assert 10 < len(told) < 25
+    assert shown(console).splitlines()[4:6] == [
+        "mnist-split er seed 0: segment 2/5, accuracy 90.0%, 4,321 examples/s",
+        "1% done, about 4.1 h left",  # 120 of 5000 examples of one of two runs in 3 min
+    ]
+
+
+def test_a_file_is_told_nothing_more_once_runs_save_their_place(wanted: list[Request]) -> None:
+    console = terminal(is_terminal=False)
+    now = 0.0
+    display = PlainDisplay(console, wanted, Pace(2, clock=lambda: now))
+    display.note(progress(wanted[0]))
+    display.stopping()
+    now = 1000.0
+    display.tick()
+    assert shown(console).splitlines() == ["stopping: each run saves its place"]
 
 
 def test_memory_sizes_are_named_only_if_there_are_several(wanted: list[Request]) -> None:

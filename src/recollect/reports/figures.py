@@ -44,7 +44,7 @@ _STYLE: Final[Any] = {  # matplotlib types every key by name
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
 }
-_WHISKER: Final = {"fmt": "none", "ecolor": "#1a1d21", "elinewidth": 1.2, "capsize": 2.5}
+_WHISKER: Final = {"fmt": "none", "ecolor": "#1a1d21", "elinewidth": 1.4, "capsize": 3, "zorder": 3}
 _HALF_WIDTH: Final = 4.6  # inches of one of two panels side by side
 
 
@@ -108,6 +108,7 @@ def _bars(groups: dict[str, list[CellRuns]]) -> Figure:
         ):
             _bar_panel(panel, cells, number)
             panel.set_title(f"{benchmark_title(name)}: {title}")
+        row[1].set_yticklabels([])  # those of its neighbour
     figure.supxlabel("bars: means; whiskers: 95 % t intervals; dots: seeds", fontsize=8)
     return figure
 
@@ -119,12 +120,20 @@ def _bar_panel(panel: Any, cells: Sequence[CellRuns], number: Callable[[Record],
         colour = colours[cell.method].light
         panel.barh(place, 100 * summary.mean, height=0.7, color=colour, alpha=0.45, lw=0)
         values = [100 * value for value in cell.by_seed(number).values()]
-        panel.plot(values, [place] * len(values), "o", ms=2.5, color=colour)
+        places = [place + offset for offset in _scattered(len(values))]
+        panel.plot(values, places, "o", ms=2.5, mew=0, color=colour, alpha=0.5)
         if summary.half_width is not None:
             panel.errorbar(100 * summary.mean, place, xerr=100 * summary.half_width, **_WHISKER)
     labels = [f"{cell.label} (n={len(cell.records)})" for cell in reversed(cells)]
     panel.set_yticks(range(len(cells)), labels)
     panel.grid(axis="y", visible=False)
+
+
+def _scattered(count: int) -> list[float]:
+    """Spread dots across a bar where they would hide each other, the same way every time."""
+    if count <= 5:
+        return [0.0] * count
+    return [0.5 * (0.618034 * index % 1) - 0.25 for index in range(count)]  # golden ratio: even
 
 
 def _curves(groups: dict[str, list[CellRuns]]) -> Figure:

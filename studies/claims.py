@@ -138,6 +138,8 @@ STATEMENTS: Final = (
     ),
 )
 
+ABSTRACT: Final = tuple(statement for statement in STATEMENTS if "abstract" in statement.source)
+
 
 def verdict(parts: Sequence[JudgedClaim]) -> str:
     """Say what follows for a statement from the claims it consists of.
@@ -162,11 +164,15 @@ def _num_seeds(part: JudgedClaim) -> int:
     return 0 if part.difference.summary is None else part.difference.summary.n
 
 
-def glance_table(tuned: Sequence[Comparison], lineage: Sequence[Comparison]) -> str:
+def glance_table(
+    tuned: Sequence[Comparison],
+    lineage: Sequence[Comparison],
+    statements: Sequence[Statement] = STATEMENTS,
+) -> str:
     """Return one row a statement, one column a place: the verdicts and what they rest on."""
     headings = ["the paper says", *(heading for _, _, heading in GLANCES)]
     lines = ["| " + " | ".join(headings) + " |", "|---" * len(headings) + "|"]
-    for statement in STATEMENTS:
+    for statement in statements:
         entries = [statement.text]
         for where, is_lineage, _ in GLANCES:
             parts = _parts(statement, lineage if is_lineage else tuned)

@@ -16,6 +16,7 @@ from typing import Final
 
 from recollect.experiments.record import Record
 from recollect.reports.cells import CellRuns
+from recollect.reports.figures import write_figure
 from recollect.reports.names import benchmark_title
 from recollect.reports.paper import Comparison, compare
 from recollect.reports.paper_formats import as_markdown
@@ -24,7 +25,7 @@ from recollect.reports.reading import read_store
 from studies import pgd_weights, recalibrate, scores
 from studies.batch_norm import MINI_PAIRS, passes_table, short_passes_table, weighing_table
 from studies.by_segment import by_segment_table, draw_by_segment
-from studies.claims import claims_table, glance_table
+from studies.claims import ABSTRACT, claims_table, glance_table
 from studies.crs import crs_table, draw_crs
 from studies.draw_gains import draw_gains
 from studies.draw_machines import draw_machines
@@ -43,7 +44,15 @@ from studies.readings import (
 )
 from studies.segments import segments_table
 from studies.signs import signs_table
-from studies.tables import BEYOND, View, beyond_table, core_minutes, rates_table, results_table
+from studies.tables import (
+    BEYOND,
+    PAPER_METHODS,
+    View,
+    beyond_table,
+    core_minutes,
+    rates_table,
+    results_table,
+)
 
 ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = (
@@ -138,6 +147,7 @@ def _lineage_crs() -> tuple[CellRuns, CellRuns]:
 
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "claims": lambda: claims_table(comparisons()),
+    "abstract": lambda: glance_table(comparisons(), lineage_comparisons(), ABSTRACT),
     "glance": lambda: glance_table(comparisons(), lineage_comparisons()),
     "claims-lineage": lambda: claims_table(lineage_comparisons(), with_missing=False),
     "mnist-split": lambda: results_table(View("mnist-split"), records()),
@@ -223,6 +233,10 @@ def main() -> None:
         sys.exit(f"{', '.join(stale)} differ from results/; run python -m studies.document")
     if not check:
         images = ROOT / "docs" / "images"
+        papers = [record for record in records() if record.method in PAPER_METHODS]
+        for name in ("mnist-split", "mnist-permuted"):
+            own = [record for record in papers if record.benchmark == name]
+            write_figure(own, "bars", images / f"{name}.png")
         draw_gains(comparisons(), lineage_comparisons(), images / "gains.png")
         draw_crs(MNIST.records(), images / "crs-memory.png")
         draw_by_segment(*_lineage_crs(), images / "crs-by-segment.png")

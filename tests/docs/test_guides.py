@@ -78,3 +78,23 @@ def test_the_command_with_an_own_rule_asks_for_what_it_says(
 def test_files_a_page_links_to_are_there(page: str) -> None:
     linked = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / "docs" / page).read_text())
     assert [path for path in linked if not (ROOT / "docs" / path).exists()] == []
+
+
+@pytest.mark.parametrize(
+    "page",
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))],
+    ids=lambda page: page.name,
+)
+def test_links_to_headings_lead_to_one(page: Path) -> None:
+    linked = re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", page.read_text())
+    lost = [
+        f"{path}#{anchor}"
+        for path, anchor in linked
+        if anchor not in anchors(page.parent / path if path else page)
+    ]
+    assert lost == []
+
+
+def anchors(page: Path) -> list[str]:
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]

@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 from studies import document
 from studies.batch_norm import passes_table, short_passes_table, weighing_table
-from studies.claims import GLANCES, PLACES, STATEMENTS, claims_table, glance_table, verdict
+from studies.claims import (
+    ABSTRACT,
+    GLANCES,
+    PLACES,
+    STATEMENTS,
+    claims_table,
+    glance_table,
+    verdict,
+)
 from studies.crs import age_at_eviction, crs_table, imbalance, share_of_the_first
 from studies.draw_gains import draw_gains, gains
 from studies.draw_machines import draw_machines
@@ -96,6 +104,9 @@ def test_a_glance_puts_tuned_runs_and_those_of_the_lineage_side_by_side(
     nothing = glance_table(compared([]), compared([])).splitlines()[2:]
     assert {row.count("|") for row in nothing} == {len(GLANCES) + 2}
     assert "(n" not in "".join(nothing)
+    of_abstract = glance_table(compared([]), compared([]), ABSTRACT).splitlines()[2:]
+    assert [row for row in nothing if row in of_abstract] == of_abstract
+    assert len(of_abstract) == 4
 
 
 def compared(records: list[Record]) -> list[Comparison]:

@@ -8,7 +8,7 @@ PEERS  := .venv-peers
 export OMP_NUM_THREADS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check setup fmt lint types arch golden perf perf-peers clean
+.PHONY: run test check setup fmt lint types arch golden docs perf perf-peers clean
 
 run: $(READY)
 	$(BIN)/recollect run
@@ -42,6 +42,11 @@ arch: $(READY)
 
 golden: $(READY)
 	$(BIN)/python -m tests.golden.rewrite
+
+# What pages say of records and of the code; tests fail where it is not so.
+docs: $(READY)
+	$(BIN)/python -m studies.document
+	$(BIN)/python -m scripts.api_page
 
 # One dated page under docs/performance. A run that was stopped continues; `python -m perf --help`.
 perf: $(READY) perf-peers

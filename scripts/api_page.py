@@ -1,0 +1,150 @@
+"""Write docs/api.md: every public name, how it is called, and its first sentence.
+
+    python -m scripts.api_page [--check]
+
+All of it comes from the code: `__all__`, signatures and docstrings. A test runs it with --check.
+"""
+
+import argparse
+import importlib
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, Literal, get_args, get_origin
+
+ROOT: Final = Path(__file__).parents[1]
+PAGE: Final = ROOT / "docs" / "api.md"
+MODULES: Final = (
+    "recollect",
+    "recollect.learner",
+    "recollect.storage",
+    "recollect.retrieval",
+    "recollect.rules",
+    "recollect.gradients",
+    "recollect.streams",
+    "recollect.benchmarks",
+    "recollect.datasets",
+    "recollect.models",
+    "recollect.metrics",
+    "recollect.testing",
+    "recollect.errors",
+)
+_HEAD: Final = """# Every public name
+
+One line each, methods below their class. A name leads to its source, whose docstring has the
+equation, the arguments and an example, as `help(recollect.Learner)` has. Written from the code by
+`python -m scripts.api_page`.
+"""
+
+
+def page() -> str:
+    """Return the whole page."""
+    told: list[Any] = []
+    return "\n".join([_HEAD, *(_section(importlib.import_module(name), told) for name in MODULES)])
+
+
+def _section(module: ModuleType, told: list[Any]) -> str:
+    """Return one module's table, without what an earlier one has told."""
+    lines = [f"## `{module.__name__}`", "", _first_sentence(module), "", "| | |", "|---|---|"]
+    for name, found in _public(module):
+        if any(found is earlier for earlier in told):
+            continue
+        told.append(found)
+        lines.append(f"| {_linked(name, found)} | {_about(found)} |")
+        if inspect.isclass(found):
+            lines += [
+                f"| &emsp;`.{method}{_signature(call)}` | {_first_sentence(call)} |"
+                for method, call in _members(found)
+            ]
+    return "\n".join([*lines, ""])
+
+
+def _members(kind: type) -> Iterator[tuple[str, Any]]:
+    """Give what a class itself defines and documents, for anybody to use."""
+    for name, found in vars(kind).items():
+        call = found.__func__ if isinstance(found, classmethod | staticmethod) else found
+        if name.startswith("_") or not (inspect.isfunction(call) or isinstance(call, property)):
+            continue
+        if call.__doc__:  # its own: what it overrides has told it
+            yield name, call
+
+
+def _public(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    names = getattr(module, "__all__", None)
+    if names is None:  # a plain module: what it defines itself
+        names = [
+            name
+            for name, found in vars(module).items()
+            if inspect.isclass(found) and found.__module__ == module.__name__
+        ]
+    for name in names:
+        yield name, getattr(module, name)
+
+
+def _linked(name: str, found: Any) -> str:
+    shown = f"`{name}{_signature(found)}`"
+    if not (inspect.isclass(found) or inspect.isfunction(found)):
+        return shown
+    # Not the file of its code: tests wrap functions to check shapes.
+    source = Path(sys.modules[found.__module__].__file__ or "").resolve().relative_to(ROOT)
+    return f"[{shown}](../{source.as_posix()})"
+
+
+def _signature(found: Any) -> str:
+    if inspect.isclass(found) and (inspect.isabstract(found) or issubclass(found, Exception)):
+        return ""
+    if getattr(found, "_is_protocol", False) or not callable(found) or get_origin(found):
+        return ""
+    parameters = inspect.signature(found).parameters.values()
+    shown, is_keyword_only = [], False
+    for parameter in parameters:
+        if parameter.name in ("self", "cls"):
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not is_keyword_only:
+            shown.append("*")
+        is_keyword_only = parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        plain = parameter.replace(annotation=parameter.empty)
+        if parameter.default is not parameter.empty and not _is_short(parameter.default):
+            plain = plain.replace(default=...)
+        shown.append(str(plain).replace("=Ellipsis", "=..."))
+    return f"({', '.join(shown)})"
+
+
+def _is_short(default: object) -> bool:
+    return default is None or isinstance(default, bool | int | float | str)
+
+
+def _about(found: Any) -> str:
+    if get_origin(found) is Literal:
+        return "one of " + ", ".join(f"`{value!r}`" for value in get_args(found))
+    if inspect.isclass(found) or inspect.isfunction(found):
+        return _first_sentence(found)
+    if isinstance(found, Mapping):
+        return "by name: " + ", ".join(f"`{_joined(name)}`" for name in found)
+    return f"`{found}`".replace("typing.", "").replace("collections.abc.", "")
+
+
+def _joined(name: str | tuple[str, ...]) -> str:
+    return name if isinstance(name, str) else ", ".join(name)
+
+
+def _first_sentence(found: Any) -> str:
+    first, *_ = (inspect.getdoc(found) or "").split("\n\n")
+    return " ".join(first.split()).replace("|", "\\|")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--check", action="store_true", help="fail instead of writing")
+    made = page()
+    if not options.parse_args().check:
+        PAGE.write_text(made, encoding="utf-8")
+        print(f"wrote {PAGE.relative_to(ROOT)}")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != made:
+        sys.exit("docs/api.md is not what the code says; run python -m scripts.api_page")
+
+
+if __name__ == "__main__":
+    main()

@@ -95,6 +95,14 @@ def test_links_to_headings_lead_to_one(page: Path) -> None:
     assert lost == []
 
 
+def test_every_page_is_in_the_list_of_pages() -> None:
+    docs = ROOT / "docs"
+    listed = re.findall(r"\]\(([^)#]+)\)", (docs / "README.md").read_text())
+    pages = [*docs.glob("*.md"), *(docs / "decisions").glob("*.md"), docs / "performance/README.md"]
+    wanted = {page.relative_to(docs).as_posix() for page in pages} - {"README.md"}
+    assert sorted(listed) == sorted(wanted)
+
+
 def anchors(page: Path) -> list[str]:
     headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
     return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]

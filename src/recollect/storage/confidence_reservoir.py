@@ -36,7 +36,9 @@ class ConfidenceReservoir(Storage):
 
     Args:
         pick: `"highest"` is s1, `"proportional"` is s2. On MNIST-S s1 loses points against
-            a reservoir in all but one reading, s2 none (docs/paper-notes.md): hence the default.
+            a reservoir in all but one reading, s2 none (docs/paper-notes.md): hence the default. On
+            CIFAR10-S, run as the paper's lineage would, s1 with margins at `"replay"` is the
+            reading that gains (docs/batch-norm.md).
         margin_weight: c.
         margins: When MI is measured (paper note P5): at `"insertion"`, at every `"replay"`, at
             `"both"`, or for `"all"` slots around each step that replaces something.

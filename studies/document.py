@@ -23,6 +23,7 @@ from recollect.reports.paper_formats import as_markdown
 from recollect.reports.paper_numbers import CAPACITY, EXHIBITS
 from recollect.reports.reading import read_store
 from studies import pgd_weights, recalibrate, scores
+from studies.any_time import any_time_table, draw_any_time
 from studies.batch_norm import MINI_PAIRS, passes_table, short_passes_table, weighing_table
 from studies.by_segment import by_segment_table, draw_by_segment
 from studies.claims import ABSTRACT, claims_table, glance_table
@@ -174,6 +175,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "cifar10-recalibration": lambda: recalibrate.recalibration_table(read_rows(recalibrate.KEPT)),
     "cifar10-weighing": lambda: weighing_table(_cifar_trials()),
     "mini-imagenet": lambda: results_table(View("mini-imagenet-split", "joint"), records()),
+    "any-time": lambda: any_time_table(records(), lineage_records()),
     "beyond-mnist-split": lambda: _beyond("mnist-split", list(BEYOND)),
     "beyond-mnist-permuted": lambda: _beyond("mnist-permuted", _PERMUTED),
     "paper": paper,
@@ -238,6 +240,7 @@ def main() -> None:
             own = [record for record in papers if record.benchmark == name]
             write_figure(own, "bars", images / f"{name}.png")
         draw_gains(comparisons(), lineage_comparisons(), images / "gains.png")
+        draw_any_time(records(), lineage_records(), images / "any-time.png")
         draw_crs(MNIST.records(), images / "crs-memory.png")
         draw_by_segment(*_lineage_crs(), images / "crs-by-segment.png")
         draw_parts(records(), images / "pgd-parts.png")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from studies import document, recalibrate
 from studies.again import counts, drawn, is_same_kind_of_machine, made_again
+from studies.any_time import Pair, pairs
 from studies.choose import chosen, standings
 from studies.claims import claims_table
 from studies.kept import read_kept, read_rows
@@ -17,7 +18,7 @@ from studies.page import page
 from studies.readings import CIFAR, MNIST
 from studies.settings import same_settings
 from studies.space import FIRST_SEED, Study, load_study
-from studies.tables import View
+from studies.tables import View, signed
 from typer.testing import CliRunner
 
 from recollect.cli import app
@@ -25,7 +26,7 @@ from recollect.experiments.cell import cells
 from recollect.experiments.configs import config_root
 from recollect.experiments.record import Record
 from recollect.experiments.spec import load_spec
-from recollect.reports.cells import final_accuracy
+from recollect.reports.cells import final_accuracy, flat_spec
 from recollect.reports.numbers import points
 from recollect.reports.paper import compare
 from recollect.reports.paper_numbers import EXHIBITS
@@ -167,3 +168,45 @@ def test_the_page_says_of_crs_on_cifar_what_the_records_say() -> None:
     half = slots["er-c"][len(slots["er-c"]) // 2 :]
     assert f"in half of the runs the first class holds {half[0]} to {half[-1]} of" in page
     assert f"a reservoir gives it {slots['er'][0]} to {slots['er'][-1]}." in page
+
+
+def test_the_page_says_of_the_way_what_the_records_say() -> None:
+    page = (document.ROOT / "docs" / "reproduction.md").read_text()
+    found = {
+        (benchmark, pair.is_lineage, *names): pair
+        for benchmark in ("mnist-split", "mnist-permuted", "cifar10-split")
+        for names, pair in pairs(benchmark, document.records(), document.lineage_records())
+    }
+    early = found["mnist-permuted", False, "er-p", "er"]
+    assert 0.095 < early.over_time()[500].mean < 0.105
+    assert "Ten points after the first 500 examples" in page
+    rates = {flat_spec(cell.records[0])["optimizer.lr"] for cell in (early.one, early.other)}
+    assert len(rates) == 1
+    assert f"it is {on_the_way(early)}, certainly there" in page
+    at_the_lineages = on_the_way(found["mnist-permuted", True, "er-p", "er"])
+    assert f"at the lineage's rate {at_the_lineages.split()[0]}." in page
+    clipped = on_the_way(found["mnist-permuted", False, "er-clip", "er"])
+    assert f"ER-CLIP gains {clipped.split()[0]} so" in page
+    pgd = found["mnist-split", False, "er-p", "er"]
+    both = found["mnist-split", False, "er-pc-mir", "er-mir"]
+    lost = [points(-pair.over_time()[1250].mean).strip("+") for pair in (pgd, both)]
+    assert f"{lost[0]} points after the first quarter of the second segment" in page
+    assert f"and {lost[1]} for ER-PC-MIR against ER-MIR" in page
+    assert f"leaves ER-P {on_the_way(pgd).split()[0]} of its 2.7 points" in page
+    assert both.on_the_way.summary is not None
+    assert f"a certain {signed(both.on_the_way.summary)}" in page
+    crs = found["cifar10-split", True, "er-c", "er"]
+    assert f"are {on_the_way(crs).replace(' points', '')} over the stream" in page
+    until = [summary for seen, summary in crs.over_time().items() if seen < 48750 * 2 / 3]
+    assert all(summary.low is not None and summary.low < 0 for summary in until)
+
+
+def on_the_way(pair: Pair) -> str:
+    summary = pair.on_the_way.summary
+    assert summary is not None
+    assert summary.low is not None
+    assert summary.high is not None
+    mean, low, high = (
+        points(value).strip("+") for value in (summary.mean, summary.low, summary.high)
+    )
+    return f"{mean} points [{low}, {high}]"

@@ -153,6 +153,10 @@ def test_the_page_says_of_crs_on_cifar_what_the_records_say() -> None:
     plain, crs = (found[method].by_seed(final_accuracy) for method in ("er", "er-c"))
     gains = [points(crs[seed] - plain[seed]) for seed in sorted(crs)]
     assert f"{', '.join(gains[:-1])} and {gains[-1]}:" in page
+    joint = View("cifar10-split", "joint").cells(document.records())
+    tuned, replayed = (joint[method].by_seed(final_accuracy) for method in ("er", "er-c-replay"))
+    gains = [points(replayed[seed] - tuned[seed]) for seed in sorted(replayed)]
+    assert f"{', '.join(gains[:-1])} and {gains[-1]}:" in page
     pgd = found["er-p"].by_seed(final_accuracy)
     gains = [points(pgd[seed] - plain[seed]) for seed in sorted(pgd)]
     assert f"{gains[0].strip('+')} points\nabove it on the first seed" in page

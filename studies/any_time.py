@@ -10,7 +10,8 @@ from recollect.experiments.record import Record
 from recollect.reports.cells import CellRuns, accuracy_over_time, final_accuracy
 from recollect.reports.names import benchmark_title
 from recollect.reports.statistics import PairedDifference, Summary, corrected, paired_difference
-from studies.tables import View, difference_entries, pair_title, signed
+from studies.draw_gains import LINEAGE_COLOUR, TUNED_COLOUR
+from studies.tables import PASSES, View, difference_entries, pair_title, signed
 
 PAIRS: Final = (
     ("er-p", "er"),
@@ -20,13 +21,6 @@ PAIRS: Final = (
     ("er-pc-mir", "er-mir"),
 )
 _DRAWN: Final = (("er-p", "er"), ("er-c", "er"), ("er-pc-mir", "er-mir"))
-# Benchmark, passes of the tuned runs, passes of the lineage's. Without BatchNorm they are the same.
-_PLACES: Final = (
-    ("mnist-split", None, None),
-    ("mnist-permuted", None, None),
-    ("cifar10-split", "joint", "separate"),
-)
-_TUNED, _LINEAGE = "#476dc9", "#d79d0f"
 
 
 @dataclass(frozen=True)
@@ -75,7 +69,7 @@ def pairs(
     benchmark: str, tuned: Sequence[Record], lineage: Sequence[Record]
 ) -> Iterator[tuple[tuple[str, str], Pair]]:
     """Give every pair of methods that has runs in common, tuned ones before the lineage's."""
-    ((_, *ways),) = (place for place in _PLACES if place[0] == benchmark)
+    ((_, *ways),) = (place for place in PASSES if place[0] == benchmark)
     for is_lineage, way, records in zip((False, True), ways, (tuned, lineage), strict=True):
         cells = View(benchmark, way).cells(records)
         for one, other in PAIRS:
@@ -89,7 +83,7 @@ def any_time_table(tuned: Sequence[Record], lineage: Sequence[Record]) -> str:
     """Return one row a pair: what it adds at the end, and over the stream, with p of the latter."""
     found = [
         (names, pair)
-        for benchmark, *_ in _PLACES
+        for benchmark, *_ in PASSES
         for names, pair in pairs(benchmark, tuned, lineage)
     ]
     lines = [
@@ -121,8 +115,8 @@ def draw_any_time(tuned: Sequence[Record], lineage: Sequence[Record], path: Path
     style: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
     with mpl.rc_context(style):
         figure = Figure(figsize=(9.2, 6.4), layout="constrained")
-        grid: Any = figure.subplots(len(_DRAWN), len(_PLACES), sharex="col", squeeze=False)
-        for column, (benchmark, *_) in enumerate(_PLACES):
+        grid: Any = figure.subplots(len(_DRAWN), len(PASSES), sharex="col", squeeze=False)
+        for column, (benchmark, *_) in enumerate(PASSES):
             for names, pair in pairs(benchmark, tuned, lineage):
                 if names in _DRAWN:
                     _draw_line(grid[_DRAWN.index(names)][column], pair)
@@ -135,15 +129,15 @@ def draw_any_time(tuned: Sequence[Record], lineage: Sequence[Record], path: Path
                 panel.grid(axis="y", color="#e0e3e8")
                 panel.set_axisbelow(True)
         first = grid[0][0]
-        first.plot([], [], color=_TUNED, label="settings chosen for each (joint pass)")
-        first.plot([], [], color=_LINEAGE, label="the lineage's rate (and passes)")
+        first.plot([], [], color=TUNED_COLOUR, label="settings chosen for each (joint pass)")
+        first.plot([], [], color=LINEAGE_COLOUR, label="the lineage's rate (and passes)")
         figure.legend(loc="outside lower center", ncols=2, frameon=False)
         FigureCanvasAgg(figure)
         figure.savefig(path, dpi=150, metadata={"Software": None})
 
 
 def _draw_line(panel: Any, pair: Pair) -> None:
-    colour = _LINEAGE if pair.is_lineage else _TUNED
+    colour = LINEAGE_COLOUR if pair.is_lineage else TUNED_COLOUR
     curve = pair.over_time()
     seen, summaries = list(curve), list(curve.values())
     panel.plot(seen, [100 * summary.mean for summary in summaries], color=colour, lw=1.6)

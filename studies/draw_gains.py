@@ -21,7 +21,7 @@ _PANELS: Final[Sequence[tuple[Metric, str]]] = (
     ("accuracy", "accuracy, points (right is better)"),
     ("forgetting", "forgetting, points (left is better)"),
 )
-_PAPER, _TUNED, _LINEAGE = "#5d5d5d", "#476dc9", "#d79d0f"
+PAPER_COLOUR, TUNED_COLOUR, LINEAGE_COLOUR = "#5d5d5d", "#476dc9", "#d79d0f"
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,11 @@ def draw_gains(tuned: Sequence[Comparison], lineage: Sequence[Comparison], path:
         for panel, (_, title) in zip(grid[-1], _PANELS, strict=True):
             panel.set_xlabel(title)
         first = grid[0][0]
-        first.plot([], [], "D", color=_PAPER, label="the paper")
-        first.plot([], [], "o", color=_TUNED, label="ours, tuned on validation data (joint pass)")
-        first.plot([], [], "o", color=_LINEAGE, label="ours, the lineage's rate (and passes)")
+        first.plot([], [], "D", color=PAPER_COLOUR, label="the paper")
+        first.plot(
+            [], [], "o", color=TUNED_COLOUR, label="ours, tuned on validation data (joint pass)"
+        )
+        first.plot([], [], "o", color=LINEAGE_COLOUR, label="ours, the lineage's rate (and passes)")
         figure.legend(loc="outside lower center", ncols=3, frameon=False)
         FigureCanvasAgg(figure)
         figure.savefig(path, dpi=150, metadata={"Software": None})
@@ -113,8 +115,11 @@ def _draw_panel(panel: Any, lines: Sequence[Gain]) -> None:
     panel.set_ylim(-len(lines) + 0.4, 0.6)
     for k, line in enumerate(lines):
         if line.theirs is not None:
-            panel.plot(100 * line.theirs, -k + 0.25, "D", color=_PAPER, ms=5)
-        for summary, colour, offset in ((line.tuned, _TUNED, 0.0), (line.lineage, _LINEAGE, -0.25)):
+            panel.plot(100 * line.theirs, -k + 0.25, "D", color=PAPER_COLOUR, ms=5)
+        for summary, colour, offset in (
+            (line.tuned, TUNED_COLOUR, 0.0),
+            (line.lineage, LINEAGE_COLOUR, -0.25),
+        ):
             if summary is None:
                 continue
             draw_mean(panel, summary, -k + offset, colour)

@@ -132,7 +132,7 @@ def beyond_table(view: View, records: Sequence[Record], methods: Sequence[str]) 
 
 
 # Benchmark, passes of the tuned runs, passes of the lineage's. Without BatchNorm they are the same.
-_RATES: Final = (
+PASSES: Final = (
     ("mnist-split", None, None),
     ("mnist-permuted", None, None),
     ("cifar10-split", "joint", "separate"),
@@ -145,7 +145,7 @@ def rates_table(tuned: Sequence[Record], lineage: Sequence[Record]) -> str:
         "| benchmark | method | n | its learning rate | accuracy | at the lineage's rate | gain |",
         "|---|---|---|---|---|---|---|",
     ]
-    for benchmark, *passes in _RATES:
+    for benchmark, *passes in PASSES:
         ours, theirs = (
             View(benchmark, way).cells(found)
             for way, found in zip(passes, (tuned, lineage), strict=True)

@@ -43,6 +43,7 @@ from studies.readings import (
     STUDIES,
     readings_table,
 )
+from studies.seeds_needed import seeds_table
 from studies.segments import segments_table
 from studies.signs import signs_table
 from studies.tables import (
@@ -176,6 +177,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "cifar10-weighing": lambda: weighing_table(_cifar_trials()),
     "mini-imagenet": lambda: results_table(View("mini-imagenet-split", "joint"), records()),
     "any-time": lambda: any_time_table(records(), lineage_records()),
+    "seeds": lambda: seeds_table(records(), lineage_records()),
     "beyond-mnist-split": lambda: _beyond("mnist-split", list(BEYOND)),
     "beyond-mnist-permuted": lambda: _beyond("mnist-permuted", _PERMUTED),
     "paper": paper,

@@ -11,7 +11,7 @@ from recollect.reports.paper_numbers import CAPACITY, Metric
 from recollect.reports.statistics import Summary
 from studies.tables import pair_title
 
-_PAIRS: Final = (
+PAIRS: Final = (
     ("er-p", "er"),
     ("er-c", "er"),
     ("er-pc", "er"),
@@ -47,7 +47,7 @@ def gains(
 ) -> list[Gain]:
     """Return what there is to draw for a benchmark, one line a pair of methods."""
     found = []
-    for better, worse in _PAIRS:
+    for better, worse in PAIRS:
         ours = _claim(tuned, (metric, benchmark, better, worse), "joint")
         theirs = _claim(lineage, (metric, benchmark, better, worse), "separate")
         if ours is not None and theirs is not None:

@@ -38,7 +38,7 @@ BEYOND: Final[Mapping[str, str]] = {
     "er-pc-equal": "er-pc",
     "er-pc-mir-equal": "er-pc-mir",
 }
-_REPORTED: Final = {
+REPORTED: Final = {
     (cell.metric, cell.benchmark, cell.method): cell.reported
     for exhibit in EXHIBITS.values()
     for cell in exhibit.cells
@@ -229,7 +229,7 @@ def difference_entries(difference: PairedDifference | None) -> list[str]:
 
 
 def _reported(metric: Metric, view: View, method: str) -> str:
-    reported = _REPORTED.get((metric, view.benchmark, method))
+    reported = REPORTED.get((metric, view.benchmark, method))
     return "" if reported is None else f"{reported.mean:.1f} ± {reported.spread:.1f}"
 
 

@@ -7,6 +7,7 @@ Text between `<!-- begin: NAME -->` and `<!-- end: NAME -->` is made here, from 
 """
 
 import argparse
+import dataclasses
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Final
 
 from recollect.experiments.record import Record
 from recollect.reports.cells import CellRuns
-from recollect.reports.figures import write_figure
+from recollect.reports.figures import draw_comparison, write_figure
 from recollect.reports.names import benchmark_title
 from recollect.reports.paper import Comparison, compare
 from recollect.reports.paper_formats import as_markdown
@@ -99,6 +100,15 @@ def lineage_comparisons() -> list[Comparison]:
 def paper() -> str:
     """What `recollect paper all --store results --no-run --format markdown` prints."""
     return "\n".join(as_markdown(comparison) for comparison in comparisons()).rstrip("\n")
+
+
+def _memory_sizes() -> Comparison:
+    """Tables 3 and 4 as one, to be seen beside each other."""
+    accuracy, forgetting = (
+        next(c for c in comparisons() if c.exhibit.name == name) for name in ("table3", "table4")
+    )
+    exhibit = dataclasses.replace(accuracy.exhibit, title="Tables 3 and 4: by memory size")
+    return dataclasses.replace(accuracy, exhibit=exhibit, cells=accuracy.cells + forgetting.cells)
 
 
 def times() -> str:
@@ -241,6 +251,7 @@ def main() -> None:
         for name in ("mnist-split", "mnist-permuted"):
             own = [record for record in papers if record.benchmark == name]
             write_figure(own, "bars", images / f"{name}.png")
+        draw_comparison(_memory_sizes(), images / "memory-sizes.png")
         draw_gains(comparisons(), lineage_comparisons(), images / "gains.png")
         draw_any_time(records(), lineage_records(), images / "any-time.png")
         draw_crs(MNIST.records(), images / "crs-memory.png")

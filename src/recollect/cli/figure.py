@@ -16,6 +16,7 @@ class Kind(StrEnum):
     CURVES = "curves"
     MATRIX = "matrix"
     MEMORY = "memory"
+    SIZES = "sizes"
 
 
 def figure(
@@ -31,7 +32,7 @@ def figure(
         list[str] | None, typer.Option("--method", help="Only this one; may be repeated.")
     ] = None,
 ) -> None:
-    """Draw a store: accuracy bars, any-time curves, accuracy matrices, or memories over time."""
+    """Draw a store: accuracy bars, any-time curves, matrices, memories, or memory sizes."""
     # matplotlib takes its time to import; only this command needs it.
     from recollect.reports.figures import write_figure
 

@@ -87,11 +87,25 @@ def ramp(share: float) -> str:
 
 
 def dashes_of(cells: Sequence[CellRuns]) -> dict[str, str]:
-    """Give cells of the same method, which share a colour, different strokes."""
+    """Give cells of the same method, which share a colour, different strokes, by name."""
+    return dict(zip([c.name for c in cells], dashes([c.method for c in cells]), strict=True))
+
+
+def dashes(methods: Iterable[str]) -> list[str]:
+    """Return a stroke for each: full for the first of a method, another for the next.
+
+    Example:
+        >>> dashes(["er", "er-mir", "er"])
+        ['', '', '7 4']
+    """
     seen: dict[str, int] = {}
-    dashes = {}
-    for cell in cells:
-        index = seen.get(cell.method, 0)
-        dashes[cell.name] = _DASHES[index % len(_DASHES)]
-        seen[cell.method] = index + 1
-    return dashes
+    found = []
+    for method in methods:
+        seen[method] = seen.get(method, -1) + 1
+        found.append(_DASHES[seen[method] % len(_DASHES)])
+    return found
+
+
+def matplotlib_stroke(dash: str) -> str | tuple[int, tuple[float, ...]]:
+    """Return a stroke as matplotlib wants it."""
+    return (0, tuple(float(part) / 2 for part in dash.split())) if dash else "-"

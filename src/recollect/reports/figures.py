@@ -17,15 +17,16 @@ from recollect.reports.cells import (
     final_forgetting,
     group_cells,
 )
-from recollect.reports.colours import dashes_of, method_colours, ramp
+from recollect.reports.colours import dashes_of, matplotlib_stroke, method_colours, ramp
 from recollect.reports.names import benchmark_title, method_title
 from recollect.reports.paper_numbers import PAPER_SEEDS, Metric
 from recollect.reports.series import accuracy_curve, mean_matrix, memory_over_time
+from recollect.reports.sizes import compared_size_lines, draw_sizes, size_lines
 
 if TYPE_CHECKING:
     from recollect.reports.paper import ComparedCell, Comparison
 
-FigureKind = Literal["bars", "curves", "matrix", "memory"]
+FigureKind = Literal["bars", "curves", "matrix", "memory", "sizes"]
 KINDS: Final[tuple[str, ...]] = get_args(FigureKind)
 FORMATS: Final = (".png", ".svg", ".pdf")
 _STYLE: Final[Any] = {  # matplotlib types every key by name
@@ -54,7 +55,8 @@ def write_figure(records: Sequence[Record], kind: str, path: Path) -> Path:
     Args:
         records: Of any benchmarks, methods and seeds.
         kind: `bars` (accuracy and forgetting with intervals), `curves` (any-time accuracy with
-            bands), `matrix` (accuracy after each segment) or `memory` (slots by class over time).
+            bands), `matrix` (accuracy after each segment), `memory` (slots by class over time) or
+            `sizes` (accuracy and forgetting by slots, of methods run with several memories).
         path: A .png, .svg or .pdf file.
 
     Raises:
@@ -65,6 +67,7 @@ def write_figure(records: Sequence[Record], kind: str, path: Path) -> Path:
         "curves": _curves,
         "matrix": _matrices,
         "memory": _memories,
+        "sizes": _sizes,
     }
     if kind not in drawers:
         raise RecollectError(f"`kind` is {kind!r}; choose one of {', '.join(KINDS)}.")
@@ -76,7 +79,10 @@ def write_figure(records: Sequence[Record], kind: str, path: Path) -> Path:
 
 
 def draw_comparison(comparison: "Comparison", path: Path) -> Path:
-    """Draw a table or figure of the paper as bars: ours in colour, the paper's as diamonds."""
+    """Draw a table or figure of the paper: ours in colour, the paper's as diamonds.
+
+    As bars, or as lines over slots where its columns are memory sizes.
+    """
     with mpl.rc_context(_STYLE):
         return _save(_compared(comparison), path)
 
@@ -147,7 +153,7 @@ def _curves(groups: dict[str, list[CellRuns]]) -> Figure:
                 continue
             num_drawn += 1
             colour = colours[cell.method].light
-            stroke = _stroke(dashes[cell.name])
+            stroke = matplotlib_stroke(dashes[cell.name])
             means = [100 * summary.mean for summary in curve.summaries]
             label = f"{cell.label} (n={len(cell.records)})"
             panel.plot(curve.seen, means, color=colour, ls=stroke, lw=1.6, label=label)
@@ -162,10 +168,6 @@ def _curves(groups: dict[str, list[CellRuns]]) -> Figure:
     if not num_drawn:
         raise RecollectError("no run has an any-time curve; there is nothing to draw.")
     return figure
-
-
-def _stroke(dash: str) -> str | tuple[int, tuple[float, ...]]:
-    return (0, tuple(float(part) / 2 for part in dash.split())) if dash else "-"
 
 
 def _matrices(groups: dict[str, list[CellRuns]]) -> Figure:
@@ -221,22 +223,47 @@ def _memories(groups: dict[str, list[CellRuns]]) -> Figure:
     return figure
 
 
+def _sizes(groups: dict[str, list[CellRuns]]) -> Figure:
+    metrics = ((final_accuracy, "average accuracy, %"), (final_forgetting, "forgetting, %"))
+    drawn = {name: cells for name, cells in groups.items() if size_lines(cells, final_accuracy)}
+    if not drawn:
+        raise RecollectError(
+            "no method was run with several memories and the same settings; run "
+            "`recollect run … --memory 100 --memory 500` first."
+        )
+    figure, axes = _panels(len(drawn), 2, (_HALF_WIDTH, 3.2))
+    for row, (name, cells) in zip(axes, drawn.items(), strict=True):
+        for panel, (number, title) in zip(row, metrics, strict=True):
+            draw_sizes(panel, size_lines(cells, number))
+            panel.set_title(f"{benchmark_title(name)}: {title}")
+            panel.set_xlabel("slots of the memory")
+        row[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    figure.supxlabel("dots: means; whiskers: 95 % t intervals over seeds", fontsize=8)
+    return figure
+
+
 def _compared(comparison: "Comparison") -> Figure:
     places: dict[tuple[Metric, str], list[ComparedCell]] = {}
     for cell in comparison.cells:
         places.setdefault((cell.paper.metric, cell.paper.benchmark), []).append(cell)
-    height = 0.8 + 0.27 * max(len(cells) for cells in places.values())
+    by_size = all(cell.paper.column.isdigit() for cell in comparison.cells)
+    height = 3.2 if by_size else 0.8 + 0.27 * max(len(cells) for cells in places.values())
     columns = min(2, len(places))
     figure, axes = _panels(-(-len(places) // columns), columns, (_HALF_WIDTH, height))
     for panel in axes.flat[len(places) :]:
         panel.set_axis_off()
     for panel, ((metric, name), cells) in zip(axes.flat, places.items(), strict=False):
-        _compared_panel(panel, cells)
+        if by_size:
+            draw_sizes(panel, compared_size_lines(cells))
+            panel.set_xlabel("slots of the memory")
+            panel.legend(fontsize=7)
+        else:
+            _compared_panel(panel, cells)
         panel.set_title(f"{benchmark_title(name)}: {metric}, %")
     figure.suptitle(comparison.exhibit.title, fontsize=10)
     text = (
-        f"bars: ours, whiskers 95 % t intervals; diamonds: the paper, n = {PAPER_SEEDS}, "
-        "meaning of its ± not stated"
+        f"{'dots' if by_size else 'bars'}: ours, whiskers 95 % t intervals; "
+        f"diamonds: the paper, n = {PAPER_SEEDS}, meaning of its ± not stated"
     )
     figure.supxlabel(text, fontsize=8)
     return figure
@@ -271,8 +298,6 @@ def _compared_panel(panel: Any, cells: "Sequence[ComparedCell]") -> None:
 
 def _place_label(cell: "ComparedCell") -> str:
     title = method_title(cell.paper.method)
-    if cell.paper.column.isdigit():
-        title += f", {cell.paper.column} slots"
     if cell.variant != "any":
         title += f", {cell.variant}"
     return f"{title} (n={0 if cell.ours is None else cell.ours.n})"

@@ -19,6 +19,7 @@ from recollect.reports.colours import method_colours
 from recollect.reports.names import benchmark_title, method_title
 from recollect.reports.numbers import percent
 from recollect.reports.page.bar_charts import bar_charts
+from recollect.reports.page.by_size import by_size
 from recollect.reports.page.comparison import (
     comparison,
     count_seeds,
@@ -174,6 +175,7 @@ def _benchmark_section(name: str, cells: Sequence[CellRuns]) -> str:
     parts = [
         comparison(name, cells),
         bar_charts(cells),
+        by_size(cells),
         curves(cells),
         matrices(cells),
         memory_section(cells),

@@ -139,4 +139,4 @@ def _quantile_chart(
     numbers = table(["Method", *(f"{moment:,}" for moment in seen)], rows, caption=title)
     half = "bands the middle half" if has_bands else "the middle half is told at the pointer"
     note = f"Lines are medians, {half}, each a mean over seeds. Equal storage gives equal lines."
-    return figure(title, line_chart(lines, axes) + legend(cells), numbers, note=note)
+    return figure(title, line_chart(lines, axes) + legend(lines), numbers, note=note)

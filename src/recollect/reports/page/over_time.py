@@ -54,7 +54,7 @@ def curves(cells: Sequence[CellRuns]) -> str:
         ["Method", *(f"{moment:,}" for moment in seen)], rows, caption="Accuracy by examples seen"
     )
     note = "Lines are means over seeds, bands 95 % intervals, thin uprights segment boundaries."
-    chart = line_chart(lines, axes) + legend(cells)
+    chart = line_chart(lines, axes) + legend(lines)
     title = "Average accuracy over the segments met so far, %, by examples seen"
     return "<h3>Any-time accuracy</h3>" + figure(title, chart, numbers, note=note)
 

@@ -4,9 +4,7 @@ import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from recollect.reports.cells import CellRuns
-from recollect.reports.colours import dashes_of
-from recollect.reports.page.plots import slug
+from recollect.reports.page.plots import Line, slug
 from recollect.reports.statistics import Summary
 
 Row = Sequence[str]
@@ -139,14 +137,13 @@ def interval_bounds(summaries: Iterable[Summary]) -> tuple[float, float]:
     return min(ends), max(ends)
 
 
-def legend(cells: Sequence[CellRuns]) -> str:
+def legend(lines: Iterable[Line]) -> str:
     """Return which colour and stroke is which, for paper and for those who hide the filter."""
-    dashes = dashes_of(cells)
     items = "".join(
-        f'<li {owned(cell.method)}><svg viewBox="0 0 28 8" aria-hidden="true"><line class="stroke" '
-        f'x1="1" x2="27" y1="4" y2="4" stroke-dasharray="{dashes[cell.name]}"/></svg>'
-        f"{escape(cell.label)}</li>"
-        for cell in cells
+        f'<li {owned(line.method)}><svg viewBox="0 0 28 8" aria-hidden="true"><line class="stroke" '
+        f'x1="1" x2="27" y1="4" y2="4" stroke-dasharray="{line.dash}"/></svg>'
+        f"{escape(line.label)}</li>"
+        for line in lines
     )
     return f'<ul class="legend">{items}</ul>'
 

@@ -238,7 +238,9 @@ def _sizes(groups: dict[str, list[CellRuns]]) -> Figure:
             panel.set_title(f"{benchmark_title(name)}: {title}")
             panel.set_xlabel("slots of the memory")
         row[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    figure.supxlabel("dots: means; whiskers: 95 % t intervals over seeds", fontsize=8)
+    figure.supxlabel(
+        "dots: means, empty of one seed; whiskers: 95 % t intervals over seeds", fontsize=8
+    )
     return figure
 
 
@@ -262,7 +264,8 @@ def _compared(comparison: "Comparison") -> Figure:
         panel.set_title(f"{benchmark_title(name)}: {metric}, %")
     figure.suptitle(comparison.exhibit.title, fontsize=10)
     text = (
-        f"{'dots' if by_size else 'bars'}: ours, whiskers 95 % t intervals; "
+        f"{'dots: ours, empty of one seed,' if by_size else 'bars: ours,'} "
+        "whiskers 95 % t intervals; "
         f"diamonds: the paper, n = {PAPER_SEEDS}, meaning of its ± not stated"
     )
     figure.supxlabel(text, fontsize=8)

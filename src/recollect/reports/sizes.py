@@ -91,12 +91,12 @@ def draw_sizes(panel: Any, lines: Sequence[SizeLine]) -> None:
             means = [100 * line.ours[size].mean for size in slots]
             at = [size * aside for size in slots]
             panel.plot(at, means, marker="o", ms=4, color=colour, ls=stroke, label=_named(line))
-            for x, size in zip(at, slots, strict=True):
+            for x, mean, size in zip(at, means, slots, strict=True):
                 half = line.ours[size].half_width
-                if half is not None:
-                    panel.errorbar(
-                        x, 100 * line.ours[size].mean, yerr=100 * half, color=colour, capsize=2.5
-                    )
+                if half is None:  # one seed, and no telling how well it is known: an empty dot
+                    panel.plot(x, mean, "o", ms=4, color=colour, mfc="white", zorder=3)
+                else:
+                    panel.errorbar(x, mean, yerr=100 * half, color=colour, capsize=2.5)
         if line.theirs:
             slots = sorted(line.theirs)
             panel.errorbar(

@@ -58,7 +58,7 @@ def compared_size_lines(cells: "Sequence[ComparedCell]") -> list[SizeLine]:
 
     The paper's numbers stand by the first of them, or alone.
     """
-    lines: dict[tuple[str, str], SizeLine] = {}
+    lines = []
     for method in dict.fromkeys(cell.paper.method for cell in cells):
         own = [cell for cell in cells if cell.paper.method == method]
         theirs = {c.paper.capacity: c.paper.reported for c in own if c.paper.reported is not None}
@@ -70,11 +70,11 @@ def compared_size_lines(cells: "Sequence[ComparedCell]") -> list[SizeLine]:
             }
             title = method_title(method) + ("" if variant == "any" else f", {variant} pass")
             if ours:
-                lines[method, variant] = SizeLine(title, method, ours, theirs)
+                lines.append(SizeLine(title, method, ours, theirs))
                 theirs = {}
         if theirs:
-            lines[method, ""] = SizeLine(method_title(method), method, {}, theirs)
-    return list(lines.values())
+            lines.append(SizeLine(method_title(method), method, {}, theirs))
+    return lines
 
 
 def draw_sizes(panel: Any, lines: Sequence[SizeLine]) -> None:

@@ -5,7 +5,9 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from tests.unit.reports.test_cells import record_like
 
 from recollect.errors import RecollectError
@@ -14,7 +16,7 @@ from recollect.reports.cells import final_accuracy, group_cells
 from recollect.reports.figures import draw_comparison, write_figure
 from recollect.reports.html import report_page
 from recollect.reports.paper import compare, exhibit_named
-from recollect.reports.sizes import compared_size_lines, size_lines
+from recollect.reports.sizes import compared_size_lines, draw_sizes, size_lines
 
 
 @pytest.fixture
@@ -88,6 +90,15 @@ def test_both_pictures_name_lines_and_seeds(permuted: list[Record], tmp_path: Pa
     assert "slots of the memory" in own
     table = draw_comparison(compare(exhibit_named("table4"), permuted), tmp_path / "table4.svg")
     assert "ER-PC-MIR, the paper" in table.read_text()
+
+
+def test_a_mean_of_one_seed_is_an_empty_dot_without_whiskers(permuted: list[Record]) -> None:
+    few = [r for r in permuted if r.method == "er-mir" and (r.capacity == 500 or r.seed == 0)]
+    panel = Figure().subplots()
+    draw_sizes(panel, size_lines(group_cells(few), final_accuracy))
+    empty = [line for line in panel.lines if line.get_markerfacecolor() == "white"]
+    assert [np.asarray(line.get_xdata()).tolist() for line in empty] == [[100]]
+    assert len(panel.containers) == 1  # whiskers of 500 slots alone
 
 
 def test_one_size_is_nothing_to_draw(runs: list[Record], tmp_path: Path) -> None:

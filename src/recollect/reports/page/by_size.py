@@ -7,8 +7,8 @@ from recollect.experiments.record import Record
 from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting
 from recollect.reports.colours import dashes
 from recollect.reports.numbers import percent
-from recollect.reports.page.parts import escape, figure, legend, owned, table
-from recollect.reports.page.plots import Axes, Line, line_chart
+from recollect.reports.page.parts import escape, figure, legend, line_through, owned, table
+from recollect.reports.page.plots import Axes, line_chart
 from recollect.reports.sizes import size_lines
 from recollect.reports.statistics import Summary
 
@@ -36,18 +36,8 @@ def _chart(cells: Sequence[CellRuns], number: Callable[[Record], float], title: 
     lines = []
     for line, dash in zip(found, dashes(line.method for line in found), strict=True):
         at = [line.ours[size] for size in sizes]
-        has_band = all(summary.low is not None for summary in at)
-        lines.append(
-            Line(
-                line.label,
-                line.method,
-                tuple(summary.mean for summary in at),
-                tuple(summary.low or 0.0 for summary in at) if has_band else (),
-                tuple(summary.high or 0.0 for summary in at) if has_band else (),
-                tuple(_told(summary) for summary in at),
-                dash,
-            )
-        )
+        shown = [_told(summary) for summary in at]
+        lines.append(line_through(at, shown, label=line.label, method=line.method, dash=dash))
     axes = Axes(
         tuple(sizes),
         1.0,

@@ -6,8 +6,16 @@ from typing import Final
 from recollect.reports.cells import CellRuns
 from recollect.reports.colours import dashes_of
 from recollect.reports.numbers import percent
-from recollect.reports.page.parts import escape, figure, legend, owned, swatch, table
-from recollect.reports.page.plots import Axes, Line, line_chart
+from recollect.reports.page.parts import (
+    escape,
+    figure,
+    legend,
+    line_through,
+    owned,
+    swatch,
+    table,
+)
+from recollect.reports.page.plots import Axes, line_chart
 from recollect.reports.series import accuracy_curve, mean_matrix, segment_boundaries
 from recollect.reports.statistics import Summary
 
@@ -29,18 +37,10 @@ def curves(cells: Sequence[CellRuns]) -> str:
     for cell, curve in curves:
         at = dict(zip(curve.seen, curve.summaries, strict=True))
         summaries = [at[moment] for moment in seen]
-        has_band = all(summary.low is not None for summary in summaries)
-        shown = tuple(_curve_text(summary) for summary in summaries)
+        shown = [_curve_text(summary) for summary in summaries]
+        dash = dashes[cell.name]
         lines.append(
-            Line(
-                cell.label,
-                cell.method,
-                tuple(summary.mean for summary in summaries),
-                tuple(s.low or 0.0 for s in summaries) if has_band else (),
-                tuple(s.high or 0.0 for s in summaries) if has_band else (),
-                shown,
-                dashes[cell.name],
-            )
+            line_through(summaries, shown, label=cell.label, method=cell.method, dash=dash)
         )
         rows.append((owned(cell.method), [escape(cell.label), *shown]))
     axes = Axes(

@@ -137,6 +137,22 @@ def interval_bounds(summaries: Iterable[Summary]) -> tuple[float, float]:
     return min(ends), max(ends)
 
 
+def line_through(
+    summaries: Sequence[Summary], shown: Sequence[str], *, label: str, method: str, dash: str
+) -> Line:
+    """Return a line of means, with a band of their intervals if all of them have one."""
+    has_band = all(summary.low is not None for summary in summaries)
+    return Line(
+        label,
+        method,
+        tuple(summary.mean for summary in summaries),
+        tuple(summary.low or 0.0 for summary in summaries) if has_band else (),
+        tuple(summary.high or 0.0 for summary in summaries) if has_band else (),
+        tuple(shown),
+        dash,
+    )
+
+
 def legend(lines: Iterable[Line]) -> str:
     """Return which colour and stroke is which, for paper and for those who hide the filter."""
     items = "".join(

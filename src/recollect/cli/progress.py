@@ -20,10 +20,11 @@ from recollect.experiments.events import Event
 from recollect.experiments.request import Request
 
 _MOST_ROWS: Final = 12
-# A file gets its next lines after a minute, later after a quarter of the time so far: some twenty
-# in two hours, and none where runs end sooner.
+# A file gets its next lines after a minute, later after a quarter of the time so far, and never
+# later than five minutes: some thirty in two hours, and none where runs end sooner.
 _FIRST_LINES: Final = 60.0
-_LATER_LINES: Final = 1.25
+_LATER_LINES: Final = 0.25
+_LAST_LINES: Final = 300.0
 _TROUBLE: Final = {
     "failed": "failed",
     "died": "lost a worker",
@@ -107,7 +108,8 @@ class PlainDisplay(Display):
         elapsed = self._pace.elapsed
         if elapsed < self._next_lines or self._is_stopping:
             return
-        self._next_lines = max(elapsed + _FIRST_LINES, elapsed * _LATER_LINES)
+        wait = min(max(_FIRST_LINES, elapsed * _LATER_LINES), _LAST_LINES)
+        self._next_lines = elapsed + wait
         for event in list(self._pace.running.values())[:_MOST_ROWS]:
             if event.seen is not None:
                 self._say(f"{self._names.full(event.request)}: {_place(event)}")

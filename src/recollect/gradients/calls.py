@@ -41,10 +41,29 @@ class Unit:
 
 def no_place_for_examples(call: Call, num_examples: int) -> UnsupportedModuleError:
     """Say that a layer does not keep examples apart, and what to do."""
-    shapes = " and ".join(str(tuple(shape)) for shape in call.shapes)
     return UnsupportedModuleError(
-        f"layer `{call.path}` ({type(call.module).__name__}) returns {shapes} for {num_examples} "
-        "examples, and the loss of one example reaches several rows of it: examples mix before or "
-        "in this layer, so the gradient of one example is not defined. Keep examples apart in the "
-        "first dimension, or use `GradientSum`, which needs no per-example gradients."
+        f"{_returned(call, num_examples)}, and the loss of one example reaches several rows of it: "
+        "examples mix before, in or behind this layer, so the gradient of one example is not "
+        "defined. Keep examples apart in the first dimension, or use `GradientSum`, which needs no "
+        "per-example gradients."
     )
+
+
+def refused_further_out(call: Call, num_examples: int, error: Exception) -> UnsupportedModuleError:
+    """Say why a layer's parameters were not measured there, and what came in the way elsewhere."""
+    reason = str(error)
+    if not isinstance(error, UnsupportedModuleError):  # the model's own
+        reason = (
+            f"a pass of one example alone failed there ({type(error).__name__}: {error}). Let the "
+            "model take one example, or use `GradientSum`, which needs no per-example gradients."
+        )
+    return UnsupportedModuleError(
+        f"{_returned(call, num_examples)}, which does not keep them apart, so its parameters were "
+        f"measured further out, but {reason}"
+    )
+
+
+def _returned(call: Call, num_examples: int) -> str:
+    shapes = " and ".join(str(tuple(shape)) for shape in call.shapes)
+    kind = type(call.module).__name__
+    return f"layer `{call.path}` ({kind}) returns {shapes} for {num_examples} examples"

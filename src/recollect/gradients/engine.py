@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from recollect.errors import UnsupportedModuleError
 from recollect.gradients.backward import run_backward
-from recollect.gradients.calls import Call, Unit, no_place_for_examples
+from recollect.gradients.calls import Call, Unit, no_place_for_examples, refused_further_out
 from recollect.gradients.direct import direct_share, has_formula
 from recollect.gradients.fallback import ModuleCall, fallback_share
 from recollect.gradients.groups import Groups
@@ -24,20 +24,26 @@ from recollect.gradients.measurement import GramSum, Measurement
 from recollect.gradients.normalization import mixes_examples
 from recollect.gradients.objective import Objective
 from recollect.gradients.paths import ancestor_called, is_inside, owned_parameters
-from recollect.gradients.places import agree, find_layouts, starting_places, units_at
+from recollect.gradients.places import agree, find_layouts, move_out, starting_places, units_at
 from recollect.gradients.precision import as_precise_as, coarsest
 from recollect.gradients.room import Room
 from recollect.gradients.share import Share, one_share_a_parameter
 from recollect.gradients.tape import Tape
 
 _LIMIT_BYTES = 64 * 2**20
+# Before a head or a gate that starts at zero every gradient is zero, and a plan has nothing to
+# compare. Each step wakes the next layer and takes a few passes at most, so this is enough for
+# several such layers inside each other. What is zero for longer may be dead, and a plan costs as
+# much as several passes.
+_MOST_PLANS = 20
 
 
 class GradientEngine:
     """Per-example gradients of a model's parameters, never written out unless that is cheaper.
 
     The first pass makes a plan and checks it: the shares must add up to autograd's own gradient,
-    and the loss of one example must not reach others (except through BatchNorm, note P8).
+    and the loss of one example must not reach others (except through BatchNorm, note P8). A pass
+    that shows too little to check (one example, zero gradients) leaves the plan to the next.
 
     Args:
         model: Any module whose examples stand in the first dimension of its inputs.
@@ -61,7 +67,8 @@ class GradientEngine:
         self._layouts: dict[str, Layout] = {}
         self._room = Room()
         self._watched = self._candidates()
-        self._each_parameter_once = False
+        self._each_parameter_once = False  # wherever it is measured, if every layer is used once
+        self._plans = 0
         self._rounding = 0.0  # of the coarsest numbers in the pass that made the plan
 
     @contextmanager
@@ -97,7 +104,7 @@ class GradientEngine:
         if self._units is None:
             return self._plan(calls, objective, keep_graph=keep_graph)
         used = self._used(calls, self._units, groups)
-        each_parameter_once = self._each_parameter_once and len(used) == len(self._units)
+        each_parameter_once = self._each_parameter_once and _each_once(used)
         total = objective.total()
         shares = self._shares(self._units, used, total, groups, keep_graph=keep_graph)
         if not each_parameter_once:
@@ -110,7 +117,7 @@ class GradientEngine:
         if self._units is None or not self._each_parameter_once:
             return self.measure(calls, objective, keep_graph=True).gram()
         used = self._used(calls, self._units, groups)
-        if len(used) != len(self._units):  # a layer used twice has inner products with itself
+        if not _each_once(used):  # a layer used twice has inner products with itself
             return self.measure(used, objective, keep_graph=True).gram()
         found = GramSum(groups, like=scales)
         self._hand_over(self._units, used, objective.total(), groups, found.add, keep_graph=True)
@@ -245,39 +252,74 @@ class GradientEngine:
                     f"parameter `{name}` has sparse gradients, which cannot be weighed by example; "
                     "build its layer with `sparse=False`."
                 )
-        called = {call.path for call in calls}
         self._rounding = coarsest(output for call in calls for output in call.outputs or ())
-        wanted = {name for name, gradient in expected.items() if gradient is not None}
-        places = starting_places(self._owned, called, wanted)
-        while True:
-            units = units_at(places, self._owned, self._modules)
-            used = [call for call in calls if call.path in units]
-            find_layouts(used, objective.losses, examples_mix=mixes_examples(self.model))
-            shares = self._shares(
-                units, list(used), total, groups, keep_graph=True, at_the_end=True
-            )
-            measured = Measurement(one_share_a_parameter(shares), groups, scales)
-            added_up = measured.combine(1 / scales)
-            wrong = [
-                name
-                for name, gradient in expected.items()
-                if gradient is not None and not agree(added_up.get(name), gradient, self._rounding)
-            ]
-            if not wrong:
-                break
-            for name in wrong:  # used outside its owner's forward: look from one level further out
-                places[name] = [ancestor_called(places[name][0], called, name)]
-        finite = all(g is None or bool(torch.isfinite(g).all()) for g in expected.values())
+        units, used = self._settle(calls, objective, expected)
+        gradients = [gradient for gradient in expected.values() if gradient is not None]
+        finite = all(bool(torch.isfinite(gradient).all()) for gradient in gradients)
         if groups.num_examples > 1 and finite:  # else the checks have shown nothing
-            self._units = units
-            self._layouts = {call.path: call.layout for call in used}
-            paths = dict.fromkeys([*self._owned, *units])
-            self._watched = [(path, self._modules[path]) for path in paths]
-            names = [name for share in shares for name in share.parameters]
-            self._each_parameter_once = len(names) == len(set(names))
+            self._plans += 1
+            if self._plans == _MOST_PLANS or all(bool(gradient.any()) for gradient in gradients):
+                self._keep(units, used)
         # Once more, as any later pass is measured: a resumed run plans in mid-stream, and must find
         # the same to the bit.
-        del measured, added_up
         calls.clear()
         shares = self._shares(units, used, total, groups, keep_graph=keep_graph)
         return Measurement(one_share_a_parameter(shares), groups, scales)
+
+    def _settle(
+        self, calls: list[Call], objective: Objective, expected: Mapping[str, Tensor | None]
+    ) -> tuple[dict[str, list[Unit]], list[Call]]:
+        """Find the innermost modules where shares add up to the expected gradients."""
+        called = {call.path for call in calls}
+        wanted = {name for name, gradient in expected.items() if gradient is not None}
+        places = starting_places(self._owned, called, wanted)
+        examples_mix = mixes_examples(self.model)
+        without: list[Call] = []  # a place for examples in what they returned
+        try:
+            while True:
+                units = units_at(places, self._owned, self._modules)
+                used = [call for call in calls if call.path in units]
+                if found := find_layouts(used, objective.losses, examples_mix=examples_mix):
+                    without += found
+                    move_out(places, {call.path for call in found}, called)
+                    continue
+                wrong = self._wrong(units, used, objective, expected)
+                if not wrong:
+                    return units, used
+                for name in wrong:  # used outside its owner's forward: look further out
+                    places[name] = [ancestor_called(places[name][0], called, name)]
+        except Exception as error:  # of any kind: modules further out are run again, by example
+            if without:
+                raise refused_further_out(without[0], len(objective.losses), error) from error
+            raise
+
+    def _wrong(
+        self,
+        units: Mapping[str, Sequence[Unit]],
+        used: Sequence[Call],
+        objective: Objective,
+        expected: Mapping[str, Tensor | None],
+    ) -> list[str]:
+        """List the parameters whose shares do not add up to the expected gradient."""
+        groups, scales, total = objective.groups, objective.scales, objective.total()
+        shares = self._shares(units, list(used), total, groups, keep_graph=True, at_the_end=True)
+        measured = Measurement(one_share_a_parameter(shares), groups, scales)
+        added_up = measured.combine(1 / scales)
+        return [
+            name
+            for name, gradient in expected.items()
+            if gradient is not None and not agree(added_up.get(name), gradient, self._rounding)
+        ]
+
+    def _keep(self, units: dict[str, list[Unit]], used: Sequence[Call]) -> None:
+        """Measure every later pass by this plan."""
+        self._units = units
+        self._layouts = {call.path: call.layout for call in used}
+        paths = dict.fromkeys([*self._owned, *units])
+        self._watched = [(path, self._modules[path]) for path in paths]
+        names = [name for at in units.values() for unit in at for name in unit.parameters.values()]
+        self._each_parameter_once = len(names) == len(set(names))
+
+
+def _each_once(calls: Sequence[Call]) -> bool:
+    return len({call.path for call in calls}) == len(calls)

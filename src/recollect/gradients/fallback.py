@@ -111,6 +111,7 @@ def _gradient_of_one(
     }
     # Buffers are passed as copies: a normalisation inside must not move its statistics again.
     buffers = {name: buffer.clone() for name, buffer in call.module.named_buffers()}
+    first_names = _first_names(call.module)
 
     def gradient(
         examples: list[Tensor], pulled: list[Tensor]
@@ -122,9 +123,11 @@ def _gradient_of_one(
         args, kwargs = cast("Arguments", _with_examples(call.arguments, one))
 
         def forward(own: dict[str, Tensor]) -> list[Tensor]:
+            held = {**own, **buffers}
+            tied = {name: held[first] for name, first in first_names.items() if first in held}
             with autocast_again(call.autocast, pulled[0].device):
                 returned = tensors_in(
-                    functional_call(call.module, {**own, **buffers}, args, kwargs)
+                    functional_call(call.module, tied, args, kwargs, tie_weights=False)
                 )
             return [returned[index] for index in call.differentiable]
 
@@ -133,6 +136,23 @@ def _gradient_of_one(
         return gradients, results
 
     return gradient
+
+
+def _first_names(module: nn.Module) -> dict[str, str]:
+    """Map the names of parameters and buffers to the first name of the same tensor.
+
+    A module that stands in two places goes by its first path alone: `functional_call`, left to tie
+    weights itself, takes it for two and does not put its own tensors back.
+    """
+    first: dict[int, str] = {}
+    names: dict[str, str] = {}
+    for path, holder in module.named_modules():
+        own = holder.named_parameters(recurse=False, remove_duplicate=False)
+        buffers = holder.named_buffers(recurse=False, remove_duplicate=False)
+        for local, tensor in (*own, *buffers):
+            name = f"{path}.{local}" if path else local
+            names[name] = first.setdefault(id(tensor), name)
+    return names
 
 
 def _with_examples(value: object, one: Mapping[int, Tensor]) -> object:

@@ -52,11 +52,15 @@ def units_at(
     return units
 
 
-def find_layouts(calls: Sequence[Call], losses: Tensor, *, examples_mix: bool) -> None:
-    """Find where examples stand in every call's output; refuse one where they do not.
+def find_layouts(calls: Sequence[Call], losses: Tensor, *, examples_mix: bool) -> list[Call]:
+    """Find where examples stand in every call's output; return the calls where they do not.
 
     Where examples do not mix, the loss of the first must reach its own part of the output alone.
+    It reaches more if they do mix, but also if all examples share the output, as they share a row
+    of positions: then it reaches its own part alone further out. The model itself has no further
+    out, so it is refused.
     """
+    without: list[Call] = []
     count = len(losses)
     apart = count > 1 and not examples_mix
     edges = [edge for call in calls for edge in call.edges]
@@ -72,9 +76,21 @@ def find_layouts(calls: Sequence[Call], losses: Tensor, *, examples_mix: bool) -
             layouts = [
                 layout for layout in layouts if reaches_only(cotangents[0], 0, layout, count)
             ]
-        if not layouts:
+        if layouts:
+            call.layout = layouts[0]
+        elif call.path:
+            without.append(call)
+        else:
             raise no_place_for_examples(call, count)
-        call.layout = layouts[0]
+    return without
+
+
+def move_out(places: dict[str, list[str]], paths: set[str], called: set[str]) -> None:
+    """Let parameters measured at `paths` be measured one level further out instead."""
+    for name, at in places.items():
+        places[name] = [
+            ancestor_called(path, called, name) if path in paths else path for path in at
+        ]
 
 
 def agree(found: Tensor | None, expected: Tensor, rounding: float) -> bool:

@@ -10,7 +10,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from recollect.errors import UnsupportedModuleError
-from recollect.gradients import GradientEngine, Groups, Measurement, gram_of, one_by_one
+from recollect.gradients import (
+    GradientEngine,
+    Groups,
+    Measurement,
+    Objective,
+    Tape,
+    gram_of,
+    one_by_one,
+)
 from recollect.models import reduced_resnet18
 
 EXAMPLES = 6
@@ -103,6 +111,60 @@ class Transformer(nn.Module):
         return self.head(self.encoder(self.table(tokens)).mean(1))
 
 
+class Positions(nn.Module):
+    """A table of positions, looked up once for all examples, inside a module of its own."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(length, 4)
+
+    def forward(self, length: int) -> Tensor:
+        return self.table(torch.arange(length))
+
+
+class Positional(nn.Module):
+    def __init__(self, length: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.words, self.positions = nn.Embedding(7, 4), Positions(length)
+        self.drop, self.head = nn.Dropout(dropout), nn.Linear(4, 3)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        hidden = self.words(tokens) + self.positions(tokens.shape[1])
+        return self.head(self.drop(torch.tanh(hidden).mean(1)))
+
+
+class TwoBlocks(nn.Module):
+    """Positions that two blocks share: the same module, or two modules with one table."""
+
+    def __init__(self, *, same_module: bool) -> None:
+        super().__init__()
+        first, second = Positions(5), Positions(5)
+        second.table.weight = first.table.weight
+        shared = first if same_module else second
+        self.first = nn.ModuleDict({"positions": first, "body": nn.Linear(4, 4)})
+        self.second = nn.ModuleDict({"positions": shared, "body": nn.Linear(4, 3)})
+
+    def forward(self, x: Tensor) -> Tensor:
+        for block in (self.first, self.second):
+            x = block["body"](torch.tanh(x + block["positions"](5)))
+        return x.mean(1)
+
+
+class Queried(nn.Module):
+    """A layer that is given a parameter, and the examples as well."""
+
+    def __init__(self, num_queries: int) -> None:
+        super().__init__()
+        self.queries = nn.Parameter(torch.randn(num_queries, 5))
+        self.project = nn.Linear(5, 5)
+        self.head = nn.Linear(5, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        keys = self.project(x)
+        attention = torch.softmax(keys @ self.project(self.queries).T, 1)  # over x
+        return self.head((attention.transpose(1, 2) @ keys).mean(1))
+
+
 def flat(*layers: nn.Module, width: int) -> nn.Module:
     return nn.Sequential(*layers, nn.Flatten(), nn.Tanh(), nn.Linear(width, 3))
 
@@ -163,6 +225,13 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...] | int]] = {
     "a parameter of the model": (Scaled, (5,)),
     "positions folded into the batch": (Folded, (4, 5)),
     "sequence first": (SequenceFirst, (EXAMPLES, 5)),
+    "positions looked up once for all": (lambda: Positional(5), 5),
+    "as many positions as examples": (lambda: Positional(EXAMPLES), EXAMPLES),
+    "twice as many positions": (lambda: Positional(2 * EXAMPLES), 2 * EXAMPLES),
+    "positions that two blocks share": (lambda: TwoBlocks(same_module=True), (5, 4)),
+    "positions in two tied tables": (lambda: TwoBlocks(same_module=False), (5, 4)),
+    "a layer given a parameter": (lambda: Queried(4), (3, 5)),
+    "a layer given as many rows as examples": (lambda: Queried(EXAMPLES), (3, 5)),
     "lstm": (Recurrent, (4, 5)),
     "transformer encoder": (Transformer, 5),
     "reduced resnet18, group norm": (
@@ -286,8 +355,25 @@ class OwnBatchNorm(nn.Module):
         return self.scale * (x - x.mean(0))
 
 
+class Averaged(nn.Module):
+    """Gives a layer the mean example alone, which has no dimension that counts examples."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Linear(5, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, :3] * self.body(x.mean(0))
+
+
 @pytest.mark.parametrize(
-    ("model", "layer"), [(Centred(), "body"), (nn.Sequential(OwnBatchNorm(), nn.Linear(5, 3)), "0")]
+    ("model", "layer"),
+    [
+        (Centred(), "body"),
+        (nn.Sequential(Centred(), nn.Linear(3, 3)), "0.body"),
+        (nn.Sequential(OwnBatchNorm(), nn.Linear(5, 3)), "0"),
+        (nn.Sequential(Averaged(), nn.Linear(3, 3)), "0.body"),
+    ],
 )
 def test_a_model_that_mixes_examples_is_refused_by_the_layers_name(
     model: nn.Module, layer: str
@@ -304,6 +390,48 @@ def test_a_random_layer_without_formula_is_refused() -> None:
     inputs = torch.randn(EXAMPLES, 3, 8, dtype=torch.float64)
     with pytest.raises(UnsupportedModuleError, match=r"self_attn.*random"):
         measure(model, inputs, torch.zeros(EXAMPLES, dtype=torch.long), (1,) * EXAMPLES)
+
+
+def test_a_loss_that_mixes_examples_is_refused() -> None:
+    torch.manual_seed(0)
+    model = Positional(5).double()
+    engine = GradientEngine(model, dict(model.named_parameters()))
+    with engine.record() as tape:
+        outputs = model(torch.randint(7, (EXAMPLES, 5)))
+    losses = (outputs - outputs.mean(0)).square().sum(1)
+    ones = torch.ones_like(losses)
+    with pytest.raises(UnsupportedModuleError, match=r"layer `words`.*mix"):
+        tape.measure(losses, ones, Groups((1,) * EXAMPLES), ones)
+
+
+class NeverAlone(Centred):
+    def forward(self, x: Tensor) -> Tensor:
+        if len(x) < 2:
+            raise ValueError("the mean of one example says nothing")
+        return super().forward(x)
+
+
+def test_a_model_that_mixes_examples_and_takes_no_single_one_is_refused() -> None:
+    torch.manual_seed(0)
+    inputs, labels = random_batch()
+    with pytest.raises(UnsupportedModuleError, match=r"layer `body`.*says nothing.*GradientSum"):
+        measure(NeverAlone().double(), inputs, labels, (1,) * EXAMPLES)
+
+
+def test_a_random_model_with_a_layer_for_all_examples_is_refused_for_its_randomness() -> None:
+    torch.manual_seed(0)
+    model, tokens = Positional(5, dropout=0.5).double(), torch.randint(7, (EXAMPLES, 5))
+    with pytest.raises(UnsupportedModuleError, match="random"):
+        measure(model, tokens, torch.zeros(EXAMPLES, dtype=torch.long), (1,) * EXAMPLES)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_measuring_leaves_the_models_own_parameters_and_buffers_in_it(name: str) -> None:
+    model, inputs, labels = build(name)
+    before = list(model.state_dict(keep_vars=True).items())
+    measure(model, inputs, labels, (1,) * EXAMPLES)
+    after = list(model.state_dict(keep_vars=True).items())
+    assert [(key, id(held)) for key, held in after] == [(key, id(held)) for key, held in before]
 
 
 def test_recording_leaves_no_hook_behind() -> None:
@@ -347,6 +475,132 @@ def test_a_graph_that_changes_after_the_plan_is_followed() -> None:
             assert (name in found) == (gradient is not None)
             if gradient is not None:
                 torch.testing.assert_close(found[name], gradient, rtol=1e-9, atol=1e-12)
+
+
+class Routed(nn.Module):
+    """Sends every batch the way that it is told."""
+
+    def __init__(self, route: str) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(5, 5), nn.Linear(5, 5)
+        self.head = nn.Linear(5, 3)
+        self.route = route
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.route:
+            x = torch.tanh(self.get_submodule(layer)(x))
+        return self.head(x)
+
+
+class HalfCut(nn.Module):
+    """Two layers with one weight; the graph may be cut behind the second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(5, 5, bias=False), nn.Linear(5, 5, bias=False)
+        self.head = nn.Linear(5, 3)
+        self.b.weight = self.a.weight
+        self.cut = True
+
+    def forward(self, x: Tensor) -> Tensor:
+        second = torch.tanh(self.b(x))
+        return self.head(torch.tanh(self.a(x)) * (second.detach() if self.cut else second))
+
+
+def assert_equals_the_oracle(engine: GradientEngine, inputs: Tensor, labels: Tensor) -> None:
+    """Check inner products, found with shares kept and with shares let go, and a weighted sum."""
+
+    def record() -> tuple[Tape, Tensor]:
+        with engine.record() as tape:
+            losses = F.cross_entropy(engine.model(inputs), labels, reduction="none")
+        return tape, losses
+
+    tape, losses = record()
+    rows = one_by_one(losses, engine.parameters)
+    gram = gram_of(list(rows.values()))
+    ones, groups = torch.ones_like(losses), Groups((1,) * len(labels))
+    measured = tape.measure(losses, ones, groups, ones)
+    torch.testing.assert_close(measured.gram(), gram, rtol=1e-9, atol=1e-12)
+    weights = torch.linspace(-1, 2, len(labels), dtype=losses.dtype)
+    combined = measured.combine(weights)
+    for name, found in rows.items():
+        expected = torch.tensordot(weights, found, 1)
+        got = combined.get(name, torch.zeros_like(expected))
+        torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-12, msg=name)
+
+    tape, losses = record()
+    objective = Objective(losses, ones, groups, ones)
+    let_go = tape.measure_losses(objective, to_be_joined=False)
+    torch.testing.assert_close(let_go.gram(), gram, rtol=1e-9, atol=1e-12)
+
+
+def random_batch() -> tuple[Tensor, Tensor]:
+    return torch.randn(EXAMPLES, 5, dtype=torch.float64), torch.randint(3, (EXAMPLES,))
+
+
+@pytest.mark.parametrize("routes", [("ab", "aa", "ab"), ("aa", "ab"), ("a", "bb", "ab")])
+def test_a_layer_used_twice_while_another_rests_adds_up_both_uses(routes: tuple[str, ...]) -> None:
+    torch.manual_seed(0)
+    model = Routed(routes[0]).double()
+    engine = GradientEngine(model, dict(model.named_parameters()))
+    for model.route in routes:
+        assert_equals_the_oracle(engine, *random_batch())
+
+
+def test_a_shared_weight_that_the_plan_saw_in_one_layer_alone_adds_up_both_uses() -> None:
+    torch.manual_seed(0)
+    model = HalfCut().double()
+    engine = GradientEngine(model, dict(model.named_parameters()))
+    for model.cut in (True, False):
+        assert_equals_the_oracle(engine, *random_batch())
+
+
+class TiedOutside(nn.Module):
+    """A weight that is used in its layer and outside of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(5, 4), nn.Linear(5, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(F.linear(torch.tanh(self.body(x)), self.body.weight.T))
+
+
+def test_a_plan_made_while_gradients_are_zero_is_made_again() -> None:
+    torch.manual_seed(0)
+    model = TiedOutside().double()
+    engine = GradientEngine(model, dict(model.named_parameters()))
+    nn.init.zeros_(model.head.weight)  # and so is every gradient in front of it
+    assert_equals_the_oracle(engine, *random_batch())
+    nn.init.normal_(model.head.weight)
+    assert_equals_the_oracle(engine, *random_batch())
+
+
+def test_a_model_that_mixes_examples_is_refused_as_soon_as_its_gradients_show_it() -> None:
+    torch.manual_seed(0)
+    head = nn.Linear(3, 3)
+    model = nn.Sequential(Centred(), head).double()
+    engine = GradientEngine(model, dict(model.named_parameters()))
+    nn.init.zeros_(head.weight)
+    assert_equals_the_oracle(engine, *random_batch())
+    nn.init.normal_(head.weight)
+    with pytest.raises(UnsupportedModuleError, match=r"layer `0.body`.*GradientSum"):
+        assert_equals_the_oracle(engine, *random_batch())
+
+
+def test_a_layer_whose_gradient_stays_zero_is_planned_for_a_while_only() -> None:
+    torch.manual_seed(0)
+    head = nn.Linear(4, 3)
+    nn.init.zeros_(head.weight)
+    model = nn.Sequential(nn.Linear(5, 4), head).double()
+    engine = GradientEngine(model, dict(model.named_parameters()))
+    planned = []
+    for _ in range(30):
+        with engine.record():  # only a plan looks at modules without parameters of their own
+            planned.append(bool(model._forward_hooks))
+        assert_equals_the_oracle(engine, *random_batch())
+    assert planned[:3] == [True] * 3
+    assert not planned[-1]
 
 
 def test_what_a_layer_was_given_is_let_go_while_the_pass_goes_back() -> None:

@@ -33,7 +33,7 @@ from studies.draw_gains import draw_gains
 from studies.draw_machines import draw_machines
 from studies.draw_passes import draw_passes, short_lines, whole_lines
 from studies.kept import read_kept, read_rows
-from studies.machines import machines_table, repeats_table
+from studies.machines import machines_table, pairs_table, repeats_table
 from studies.pgd_parts import draw_parts, parts_table
 from studies.readings import (
     CIFAR,
@@ -61,6 +61,8 @@ ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = (
     "README.md",
     "docs/reproduction.md",
+    "docs/pgd.md",
+    "docs/crs.md",
     "docs/batch-norm.md",
     "docs/paper-notes.md",
 )
@@ -77,6 +79,12 @@ def records() -> list[Record]:
 def lineage_records() -> list[Record]:
     """Read the records of runs with one learning rate for all methods."""
     return read_store(ROOT / "results" / "lineage")
+
+
+@cache
+def faster_lineage_records() -> list[Record]:
+    """Read the records of MNIST-S with the other rate that MIR's script has had, 0.1."""
+    return read_store(ROOT / "results" / "lineage-0.1")
 
 
 @cache
@@ -122,6 +130,9 @@ def times() -> str:
         untuned = [record for record in lineage_records() if record.benchmark == benchmark]
         if untuned:
             lines.append(_time(f"{title}: the lineage's learning rate", untuned))
+        faster = [record for record in faster_lineage_records() if record.benchmark == benchmark]
+        if faster:
+            lines.append(_time(f"{title}: the lineage's other rate, 0.1", faster))
         elsewhere = [record for record in records_elsewhere() if record.benchmark == benchmark]
         if elsewhere:
             lines.append(_time(f"{title}: the same on another processor", elsewhere))
@@ -150,6 +161,15 @@ def _cifar_trials() -> list[Record]:
     return [record for study in studies for record in read_kept(tuning / study).values()]
 
 
+def _pairs_by_rate() -> str:
+    runs = {
+        "each its own rate": records(),
+        "0.05 for all": lineage_records(),
+        "0.1 for all": faster_lineage_records(),
+    }
+    return pairs_table({which: View("mnist-split").cells(own) for which, own in runs.items()})
+
+
 @cache
 def _lineage_crs() -> tuple[CellRuns, CellRuns]:
     """ER and ER-C as the lineage would run them on CIFAR10-S."""
@@ -171,6 +191,13 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "machines": lambda: machines_table(View("mnist-split"), records(), records_elsewhere()),
     "repeats": lambda: repeats_table(View("mnist-split"), records(), records_elsewhere()),
     "repeats-permuted": lambda: repeats_table(View("mnist-permuted"), records(), []),
+    "repeats-lineage": lambda: repeats_table(View("mnist-split"), lineage_records(), []),
+    "faster-mnist-split": lambda: results_table(
+        View("mnist-split"),
+        faster_lineage_records(),
+        ("van", "er", "er-p", "er-c", "er-pc", "er-mir", "er-p-mir", "er-pc-mir"),
+    ),
+    "pairs-by-rate": _pairs_by_rate,
     "rates": lambda: rates_table(records(), lineage_records()),
     "cifar10-joint": lambda: results_table(View(_CIFAR, "joint"), records()),
     "cifar10-separate": lambda: results_table(View(_CIFAR, "separate"), records()),

@@ -98,9 +98,7 @@ def draw_gains(tuned: Sequence[Comparison], lineage: Sequence[Comparison], path:
             panel.set_xlabel(title)
         first = grid[0][0]
         first.plot([], [], "D", color=PAPER_COLOUR, label="the paper")
-        first.plot(
-            [], [], "o", color=TUNED_COLOUR, label="ours, tuned on validation data (joint pass)"
-        )
+        first.plot([], [], "o", color=TUNED_COLOUR, label="ours, tuned (joint pass)")
         first.plot([], [], "o", color=LINEAGE_COLOUR, label="ours, the lineage's rate (and passes)")
         figure.legend(loc="outside lower center", ncols=3, frameon=False)
         FigureCanvasAgg(figure)
@@ -123,6 +121,16 @@ def _draw_panel(panel: Any, lines: Sequence[Gain]) -> None:
             if summary is None:
                 continue
             draw_mean(panel, summary, -k + offset, colour)
+            end = 100 * (summary.mean if summary.n < 3 else summary.high or summary.mean)
+            panel.annotate(
+                f"n={summary.n}",
+                (end, -k + offset),
+                xytext=(5, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=6,
+                color=colour,
+            )
 
 
 def draw_mean(panel: Any, summary: Summary, height: float, colour: str) -> None:

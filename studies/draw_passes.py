@@ -8,6 +8,7 @@ from typing import Any, Final
 from recollect.experiments.record import Record
 from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting, group_cells
 from studies.batch_norm import CIFAR_PAIRS
+from studies.draw_gains import draw_mean
 from studies.tables import View
 
 _COLOURS: Final[Mapping[str, str]] = {
@@ -106,14 +107,4 @@ def _draw_line(panel: Any, place: float, line: _Line, metric: Callable[[Record],
         summary, colour = cell.summary(metric), _COLOURS[name]
         seeds = [100 * value for value in cell.by_seed(metric).values()]
         panel.plot(seeds, [place + offset] * len(seeds), ".", color=colour, ms=4, alpha=0.6)
-        panel.plot(100 * summary.mean, place + offset, "o", color=colour, ms=6)
-        # Two seeds make intervals wider than the picture; their dots say enough.
-        if summary.half_width is not None and summary.n > 2:
-            panel.errorbar(
-                100 * summary.mean,
-                place + offset,
-                xerr=100 * summary.half_width,
-                color=colour,
-                lw=1.4,
-                capsize=2.5,
-            )
+        draw_mean(panel, summary, place + offset, colour)

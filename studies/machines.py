@@ -27,6 +27,7 @@ PAIRS: Final = (
     ("er-mir", "er"),
     ("er-pc-mir", "er-mir"),
     ("er-p-mir", "er-mir"),
+    ("er-pc-mir", "er-p-mir"),
 )
 
 
@@ -60,8 +61,21 @@ def makings(
 
 
 def repeats_table(view: View, records: Sequence[Record], elsewhere: Sequence[Record]) -> str:
-    """Return one row a comparison, one column a making."""
+    """Return one row a comparison, one column a making, and one of all seeds on one processor."""
     found = makings(view, records, elsewhere)
+    if elsewhere:
+        fresh = [record for record in records if record.seed >= NUM_FIRST]
+        cells = view.cells([*elsewhere, *fresh])
+        found[f"all seeds, {_processor(cells)}"] = cells
+    return pairs_table(found)
+
+
+def pairs_table(found: Mapping[str, Mapping[str, CellRuns]]) -> str:
+    """Return one row a comparison, one column a set of runs.
+
+    Args:
+        found: By the heading of its column, cells by method.
+    """
     rows = [
         [pair_title(one, other)] + [_told(minus(cells, one, other)) for cells in found.values()]
         for one, other in PAIRS

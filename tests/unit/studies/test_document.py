@@ -51,9 +51,10 @@ def judged(said: Verdict, num_seeds: int = 10) -> JudgedClaim:
     ("said", "expected"),
     [
         (["holds", "holds"], "**held**"),
-        (["holds", "does not hold"], "**not held**"),
-        (["no data", "does not hold"], "**not held**"),
-        (["holds", "less than the paper reports"], "**not held**"),
+        (["holds", "does not hold"], "**not held**, reversed"),
+        (["no data", "does not hold"], "**not held**, reversed"),
+        (["holds", "less than the paper reports"], "**not held**, smaller"),
+        (["less than the paper reports", "does not hold"], "**not held**, reversed"),
         (["holds", "points its way, not certain"], "not yet decided"),
         (["holds", "no data"], "not yet decided"),
         ([], "not yet decided"),
@@ -76,7 +77,7 @@ def test_every_claim_of_every_exhibit_belongs_to_a_statement() -> None:
     for exhibit in EXHIBITS.values():
         for part in compare(exhibit, []).claims:
             mine = [s for s in STATEMENTS if exhibit.name in s.exhibits and s.is_part(part)]
-            assert len(mine) == 1, (exhibit.name, part.claim)
+            assert mine, (exhibit.name, part.claim)
             assert (part.claim.benchmark, part.variant) in PLACES
 
 
@@ -202,8 +203,8 @@ def test_fresh_seeds_stand_beside_the_first_and_the_same(runs: list[Record]) -> 
     }
     rows = repeats_table(view, made["Intel"] + made["fresh"], made["AMD"]).splitlines()[2:]
     found = [cell.strip().partition(" ")[0] for cell in rows[0].split("|")[2:-1]]
-    assert found == ["+9.0", "+4.0", "+2.0"]
-    assert rows[1].count("not yet run") == 3
+    assert found == ["+9.0", "+4.0", "+2.0", "+3.0"]  # the last: all on the one processor
+    assert rows[1].count("not yet run") == 4
     assert repeats_table(view, [], []) == "not yet run"
 
 

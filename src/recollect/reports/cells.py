@@ -130,8 +130,9 @@ def failed_runs(records: Iterable[Record]) -> list[Record]:
 def group_cells(records: Iterable[Record]) -> list[CellRuns]:
     """Group good runs into cells, benchmarks and methods in the paper's order.
 
-    Runs of different specs are never averaged together. Cells of one benchmark that share their
-    method are told apart by capacity, passes, protocol, then by the settings that differ.
+    Runs of different specs are never averaged together. Cells of one benchmark name their
+    capacity, passes and protocol where these differ among them; cells that share even those and
+    their method are told apart by the settings that differ.
     """
     groups: defaultdict[tuple[str, ...], list[Record]] = defaultdict(list)
     for record in latest_runs(records):
@@ -172,6 +173,34 @@ def by_benchmark(cells: Iterable[CellRuns]) -> dict[str, list[CellRuns]]:
     return found
 
 
+def most_comparable(cells: Sequence[CellRuns]) -> list[CellRuns]:
+    """Return the cells of a benchmark that most of them can be compared with fairly.
+
+    That is the largest group of one memory size, passes and protocol; of several as large the one
+    with ER, then the one with most runs. Cells without a memory belong to any group of their
+    protocol.
+    """
+    groups: dict[tuple[object, ...], list[CellRuns]] = {}
+    for cell in [cell for cell in cells if cell.capacity] or cells:
+        groups.setdefault(_conditions(cell), []).append(cell)
+    chosen = max(groups.values(), key=_group_rank)[0]
+    return [
+        cell
+        for cell in cells
+        if _conditions(cell) == _conditions(chosen)
+        or (not cell.capacity and cell.protocol == chosen.protocol)
+    ]
+
+
+def _conditions(cell: CellRuns) -> tuple[object, ...]:
+    return cell.capacity, cell.passes, cell.protocol
+
+
+def _group_rank(cells: Sequence[CellRuns]) -> tuple[int, bool, int]:
+    has_er = any(cell.method == "er" for cell in cells)
+    return len(cells), has_er, sum(len(cell.records) for cell in cells)
+
+
 def _rank(record: Record) -> tuple[bool, str]:
     return record.status == "done", record.started_at
 
@@ -182,28 +211,31 @@ def _cell_key(record: Record) -> tuple[str, ...]:
 
 
 def _labels(firsts: Mapping[tuple[str, ...], Record]) -> dict[tuple[str, ...], str]:
-    """Label each cell with its method and whatever sets it apart from its namesakes."""
+    """Label each cell with its method and whatever sets it apart from those it stands beside."""
     labels = {}
     for key, record in firsts.items():
-        namesakes = [
-            other
-            for other in firsts.values()
-            if (other.benchmark, other.method) == (record.benchmark, record.method)
-        ]
-        parts = [method_title(record.method), *_differences(record, namesakes)]
-        labels[key] = " · ".join(parts)
+        company = [other for other in firsts.values() if other.benchmark == record.benchmark]
+        labels[key] = " · ".join([method_title(record.method), *_differences(record, company)])
     return labels
 
 
-def _differences(record: Record, namesakes: Sequence[Record]) -> list[str]:
-    if len(namesakes) == 1:
-        return []
+def _differences(record: Record, company: Sequence[Record]) -> list[str]:
+    """Name memory, passes and protocol if they differ in the company, then settings of namesakes.
+
+    A method with one size says it as well where others have more: readers compare across methods.
+    """
+    namesakes = [other for other in company if other.method == record.method]
+    rivals = [
+        other
+        for other in company
+        if other.method == record.method or (other.capacity and record.capacity)
+    ]
     parts = []
-    if len({other.capacity for other in namesakes}) > 1:
+    if len({other.capacity for other in rivals}) > 1:
         parts.append(f"{record.capacity} slots")
-    if len({other.passes for other in namesakes}) > 1:
+    if len({other.passes for other in rivals}) > 1:
         parts.append(record.passes)
-    if len({other.protocol for other in namesakes}) > 1:
+    if len({other.protocol for other in company}) > 1:
         parts.append(record.protocol)
     alike = [
         other
@@ -217,8 +249,8 @@ def _differences(record: Record, namesakes: Sequence[Record]) -> list[str]:
 
 
 def _differing_settings(record: Record, alike: Sequence[Record]) -> list[str]:
-    specs = [flat_spec(other) for other in alike]
-    own = flat_spec(record)
+    specs = [deciding_settings(other) for other in alike]
+    own = deciding_settings(record)
     keys = [key for key in own if len({spec.get(key) for spec in specs}) > 1]
     if not 1 <= len(keys) <= _MOST_SETTINGS:
         return [f"spec {record.spec_hash[:8]}"]
@@ -233,12 +265,41 @@ def _shown(value: str) -> str:
 def flat_spec(record: Record) -> dict[str, str]:
     """Return the spec as dotted keys and JSON values; nothing if it is not JSON."""
     try:
-        spec = json.loads(record.spec)
+        return flat_json(record.spec)
     except json.JSONDecodeError:
         return {}
+
+
+def flat_json(text: str) -> dict[str, str]:
+    """Return JSON as dotted keys and JSON values.
+
+    Example:
+        >>> flat_json('{"optimizer": {"name": "sgd", "lr": 0.1}}')
+        {'optimizer.name': '"sgd"', 'optimizer.lr': '0.1'}
+
+    Raises:
+        json.JSONDecodeError: It is no JSON.
+    """
     flat: dict[str, str] = {}
-    _flatten(spec, "", flat)
+    _flatten(json.loads(text), "", flat)
     return flat
+
+
+def deciding_settings(record: Record) -> dict[str, str]:
+    """Return the flat spec less what decides no number and is not hashed either.
+
+    That is how values were found, and the folder that a user's file was in. The names of file and
+    class stay: two classes of one file share its digest.
+    """
+    return {
+        key: re.sub(r'^".*/', '"', value) if _is_place(key) else value
+        for key, value in flat_spec(record).items()
+        if key.split(".")[0] != "found"
+    }
+
+
+def _is_place(key: str) -> bool:
+    return key.startswith("parts.") and key.endswith(".where")
 
 
 def _flatten(value: object, prefix: str, flat: dict[str, str]) -> None:

@@ -1,4 +1,8 @@
-"""Colours and strokes: the same method looks the same in every chart, page and figure."""
+"""Colours and strokes: the same method looks the same in every chart, page and figure.
+
+That is true of the methods that come with the library and its specs. A method of the user's own
+takes what is left over, by its place among others like it.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -16,7 +20,8 @@ class Colour(NamedTuple):
 
 # By search over lightness, chroma and nearby hues: the eight methods of the paper are as far apart
 # as we could get them in OKLab for full colour vision, deuteranopia and protanopia at once, with
-# 3 to 1 against the page (2.4 to 1 for the lines of ER-P and ER-C). A test keeps it so.
+# 3 to 1 against the page (2.4 to 1 for the lines of ER-P and ER-C). The others, from ER-P-CB on and
+# the spare ones, were then put as far from all before them as there was room. A test keeps it so.
 _METHODS: Final[Mapping[str, Colour]] = {
     "van": Colour("#5d5d5d", "#bcbcbc"),
     "er": Colour("#476dc9", "#3768de"),
@@ -29,16 +34,22 @@ _METHODS: Final[Mapping[str, Colour]] = {
     "gss": Colour("#8a7c01", "#fece02"),
     "a-gem": Colour("#00595f", "#2e9aa0"),
     "er-cb": Colour("#e0679b", "#ff9ec4"),
-    "er-w": Colour("#5f7d8c", "#9fbccb"),
+    "er-w": Colour("#5f7d8c", "#84c0ec"),
     "er-w-mir": Colour("#4b6b3a", "#a3c78e"),
     "er-clip": Colour("#c0392b", "#ff8a7d"),
     "er-clip-mir": Colour("#8c1c13", "#e0665c"),
+    "er-p-cb": Colour("#6c24b4", "#b460e4"),
+    "er-p-converged": Colour("#003078", "#486c90"),
+    "er-c-equal": Colour("#00a818", "#00a818"),
+    "er-c-replay": Colour("#b4846c", "#fccca8"),
+    "er-pc-equal": Colour("#fc5454", "#cc1854"),
+    "er-pc-mir-equal": Colour("#b42490", "#a8309c"),
 }
 _SPARE: Final = (
-    Colour("#8c3b5e", "#d98bac"),
-    Colour("#3d6b35", "#93c489"),
-    Colour("#6b4c9a", "#b79ae0"),
-    Colour("#8a5a2b", "#d0a06f"),
+    Colour("#004800", "#007848"),
+    Colour("#8490c0", "#6c84cc"),
+    Colour("#544884", "#d8ccfc"),
+    Colour("#902460", "#90546c"),
 )
 # Dark violet to yellow (viridis): in order also to the colour-blind, and in grey.
 _RAMP: Final = (
@@ -54,19 +65,30 @@ _RAMP: Final = (
     (253, 231, 37),
 )
 _DASHES: Final = ("", "7 4", "2 3", "9 3 2 3")
+# Which stroke a method begins with, where not with a full one: twenty colours are too many to be
+# told apart by themselves.
+_FIRST_DASH: Final[Mapping[str, int]] = {
+    "er-p-cb": 1,
+    "er-c-equal": 1,
+    "er-pc-equal": 1,
+    "er-pc-mir-equal": 1,
+    "er-p-converged": 2,
+    "er-w": 2,
+    "er-w-mir": 2,
+    "er-clip": 3,
+    "er-clip-mir": 3,
+    "er-c-replay": 3,
+}
 
 
 def method_colours(methods: Iterable[str]) -> dict[str, Colour]:
     """Return a colour for each method: its own if it is one of ours, else a spare one."""
-    colours: dict[str, Colour] = {}
-    num_spare = 0
-    for method in sorted(set(methods), key=method_order):
-        if method in _METHODS:
-            colours[method] = _METHODS[method]
-        else:
-            colours[method] = _SPARE[num_spare % len(_SPARE)]
-            num_spare += 1
-    return colours
+    methods = sorted(set(methods), key=method_order)
+    places = _places_of_unknown(methods)
+    return {
+        method: _SPARE[places[method] % len(_SPARE)] if method in places else _METHODS[method]
+        for method in methods
+    }
 
 
 def ramp(share: float) -> str:
@@ -92,18 +114,26 @@ def dashes_of(cells: Sequence[CellRuns]) -> dict[str, str]:
 
 
 def dashes(methods: Iterable[str]) -> list[str]:
-    """Return a stroke for each: full for the first of a method, another for the next.
+    """Return a stroke for each: its own for the first of a method, another for the next.
 
     Example:
         >>> dashes(["er", "er-mir", "er"])
         ['', '', '7 4']
     """
+    methods = list(methods)
+    # Methods that we do not know change their stroke when there are no more spare colours.
+    first = {m: place // len(_SPARE) for m, place in _places_of_unknown(methods).items()}
     seen: dict[str, int] = {}
     found = []
     for method in methods:
-        seen[method] = seen.get(method, -1) + 1
+        seen[method] = seen.get(method, _FIRST_DASH.get(method, first.get(method, 0)) - 1) + 1
         found.append(_DASHES[seen[method] % len(_DASHES)])
     return found
+
+
+def _places_of_unknown(methods: Iterable[str]) -> dict[str, int]:
+    unknown = sorted({method for method in methods if method not in _METHODS})
+    return {method: place for place, method in enumerate(unknown)}
 
 
 def matplotlib_stroke(dash: str) -> str | tuple[int, tuple[float, ...]]:

@@ -104,6 +104,16 @@ def _panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure,
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
+def _height_beside(num_lines: int) -> float:
+    """Return the inches of a panel that a legend of so many lines fits beside."""
+    return max(3.2, 0.9 + 0.19 * num_lines)
+
+
+def _legend_beside(panel: Any) -> None:
+    """Put the legend to the right. It begins at the panel's top: a title, above, may be wider."""
+    panel.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
 def _bars(groups: dict[str, list[CellRuns]]) -> Figure:
     height = 0.7 + 0.27 * max(len(cells) for cells in groups.values())
     figure, axes = _panels(len(groups), 2, (_HALF_WIDTH, height))
@@ -143,7 +153,8 @@ def _scattered(count: int) -> list[float]:
 
 
 def _curves(groups: dict[str, list[CellRuns]]) -> Figure:
-    figure, axes = _panels(len(groups), 1, (6.4, 3.3))
+    height = _height_beside(max(len(cells) for cells in groups.values()))
+    figure, axes = _panels(len(groups), 1, (7.2, height))
     num_drawn = 0
     for (panel,), (name, cells) in zip(axes, groups.items(), strict=True):
         colours, dashes = method_colours(c.method for c in cells), dashes_of(cells)
@@ -164,7 +175,7 @@ def _curves(groups: dict[str, list[CellRuns]]) -> Figure:
         panel.set_title(f"{benchmark_title(name)}: accuracy over the segments met so far, %")
         panel.set_xlabel("examples seen; bands: 95 % t intervals over seeds")
         panel.set_ylim(max(0, panel.get_ylim()[0]), min(101, panel.get_ylim()[1]))
-        panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        _legend_beside(panel)
     if not num_drawn:
         raise RecollectError("no run has an any-time curve; there is nothing to draw.")
     return figure
@@ -231,13 +242,14 @@ def _sizes(groups: dict[str, list[CellRuns]]) -> Figure:
             "no method was run with several memories and the same settings; run "
             "`recollect run … --memory 100 --memory 500` first."
         )
-    figure, axes = _panels(len(drawn), 2, (_HALF_WIDTH, 3.2))
+    most = max(len(size_lines(cells, final_accuracy)) for cells in drawn.values())
+    figure, axes = _panels(len(drawn), 2, (_HALF_WIDTH, _height_beside(most)))
     for row, (name, cells) in zip(axes, drawn.items(), strict=True):
         for panel, (number, title) in zip(row, metrics, strict=True):
             draw_sizes(panel, size_lines(cells, number))
             panel.set_title(f"{benchmark_title(name)}: {title}")
             panel.set_xlabel("slots of the memory")
-        row[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        _legend_beside(row[1])
     figure.supxlabel(
         "dots: means, empty of one seed; whiskers: 95 % t intervals over seeds", fontsize=8
     )

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,9 +15,10 @@ from recollect.reports.cells import (
     final_accuracy,
     flat_spec,
     group_cells,
+    most_comparable,
 )
 from recollect.reports.colours import method_colours
-from recollect.reports.names import benchmark_title, method_title
+from recollect.reports.names import benchmark_title, method_title, passes_title
 from recollect.reports.numbers import percent
 from recollect.reports.page.bar_charts import bar_charts
 from recollect.reports.page.by_size import by_size
@@ -47,6 +49,7 @@ def write_report(records: Iterable[Record], path: str | os.PathLike[str]) -> Pat
 
     Raises:
         RecollectError: There is no record, or the folder of `path` does not exist.
+        OSError: The page cannot be written.
     """
     path = Path(path)
     if not path.parent.is_dir():
@@ -56,8 +59,10 @@ def write_report(records: Iterable[Record], path: str | os.PathLike[str]) -> Pat
     try:
         partial.write_text(page, encoding="utf-8")
         partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    except BaseException:
+        with suppress(OSError):  # what went wrong first is what the reader has to know
+            partial.unlink(missing_ok=True)
+        raise
     return path
 
 
@@ -109,28 +114,44 @@ def _header(records: Sequence[Record], cells: Sequence[CellRuns], failed: Sequen
 
 
 def _finding(cells: Sequence[CellRuns]) -> str:
-    """Say in one sentence what the accuracies say, with how sure that is."""
+    """Say in one sentence what the accuracies say, with how sure that is.
+
+    Only of cells that can be compared fairly; their p-values are those of the table below, which
+    corrects for all of its rows.
+    """
+    comparable = most_comparable(cells)
     reference = default_reference(cells)
-    highest = max(cells, key=lambda cell: cell.summary(final_accuracy).mean)
+    highest = max(comparable, key=lambda cell: cell.summary(final_accuracy).mean)
     mean = highest.summary(final_accuracy)
     spread = "" if mean.half_width is None else f" ± {percent(mean.half_width)}"
     begin = (
-        f"Highest mean accuracy: {escape(highest.label)}, {percent(mean.mean)}{spread} % "
-        f"({count_seeds(mean.n)})."
+        f"Highest mean accuracy{escape(_shared_by(comparable, cells))}: {escape(highest.label)}, "
+        f"{percent(mean.mean)}{spread} % ({count_seeds(mean.n)})."
     )
-    if highest is reference:
-        return begin + _runner_up(cells, reference)
-    difference = differences_to(cells, reference, final_accuracy)[cells.index(highest)]
-    return f"{begin} Against {escape(reference.label)}: {difference_sentence(difference)}"
-
-
-def _runner_up(cells: Sequence[CellRuns], reference: CellRuns) -> str:
-    others = [cell for cell in cells if cell is not reference]
+    differences = differences_to(cells, reference, final_accuracy)
+    if highest is not reference:
+        said = difference_sentence(differences[cells.index(highest)])
+        return f"{begin} Against {escape(reference.label)}: {said}"
+    others = [cell for cell in comparable if cell is not reference]
     if not others:
-        return ""
+        return begin
     second = max(others, key=lambda cell: cell.summary(final_accuracy).mean)
-    difference = differences_to(cells, reference, final_accuracy)[cells.index(second)]
-    return f" {escape(second.label)} against it: {difference_sentence(difference)}"
+    said = difference_sentence(differences[cells.index(second)])
+    return f"{begin} {escape(second.label)} against it: {said}"
+
+
+def _shared_by(comparable: Sequence[CellRuns], cells: Sequence[CellRuns]) -> str:
+    """Say what cells that can be compared have in common and others have not."""
+    first = next((cell for cell in comparable if cell.capacity), comparable[0])
+    rivals = [cell for cell in cells if cell.capacity]
+    parts = []
+    if len({cell.capacity for cell in rivals}) > 1:
+        parts.append(f"{first.capacity} slots")
+    if len({cell.passes for cell in rivals}) > 1:
+        parts.append(passes_title(first.passes))
+    if len({cell.protocol for cell in cells}) > 1:
+        parts.append(f"protocol {first.protocol}")
+    return f" with {', '.join(parts)}" if parts else ""
 
 
 def _toolbar(cells: Sequence[CellRuns]) -> str:

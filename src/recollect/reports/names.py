@@ -32,6 +32,11 @@ _BENCHMARKS: Final[Mapping[str, str]] = {
     "cifar10-split": "CIFAR10-S",
     "mini-imagenet-split": "MINI-S",
 }
+_PASSES: Final[Mapping[str, str]] = {
+    "joint": "joint pass",
+    "separate": "separate passes",
+    "grouped": "grouped passes",
+}
 # The paper's tables read ER, then what is added to it; figures read from VAN to the best.
 _METHOD_ORDER: Final = (
     "van",
@@ -71,6 +76,16 @@ def method_title(method: str) -> str:
 def benchmark_title(benchmark: str) -> str:
     """Return a benchmark's name as the paper writes it, or as it is."""
     return _BENCHMARKS.get(benchmark, benchmark)
+
+
+def passes_title(passes: str) -> str:
+    """Return how examples pass the network, in words that end a phrase.
+
+    Example:
+        >>> passes_title("joint"), passes_title("separate")
+        ('joint pass', 'separate passes')
+    """
+    return _PASSES.get(passes, passes)
 
 
 def method_order(method: str) -> tuple[int, str]:

@@ -10,7 +10,6 @@ from recollect.reports.cells import (
     CellRuns,
     final_accuracy,
     final_forgetting,
-    flat_spec,
     group_cells,
 )
 from recollect.reports.paper_numbers import (
@@ -22,6 +21,7 @@ from recollect.reports.paper_numbers import (
     Metric,
     PaperCell,
 )
+from recollect.reports.recipes import left_out, made_otherwise, said_of
 from recollect.reports.statistics import (
     LEVEL,
     PairedDifference,
@@ -167,10 +167,17 @@ def compare(exhibit: Exhibit, records: Iterable[Record]) -> Comparison:
 
     Args:
         exhibit: Such as `exhibit_named("table1")`.
-        records: Any records; those of the paper's protocol are used.
+        records: Any records. Used are those of the paper's protocol that were made as the
+            benchmark's spec says; a note counts the others of that protocol.
     """
-    cells = group_cells(record for record in records if _counts(record))
-    notes: list[str] = []
+    shown = {(cell.benchmark, cell.method) for cell in exhibit.cells}
+    asked = [
+        record
+        for record in records
+        if record.protocol == _PROTOCOL and (record.benchmark, record.method) in shown
+    ]
+    cells = group_cells(record for record in asked if not made_otherwise(record))
+    notes = left_out(record for record in asked if record.status == "done")
     compared = []
     for variant in _all_variants(exhibit):
         for place in exhibit.cells:
@@ -187,14 +194,6 @@ def compare(exhibit: Exhibit, records: Iterable[Record]) -> Comparison:
     for variant in _all_variants(exhibit):
         judged += _judge(exhibit, cells, variant)
     return Comparison(exhibit, tuple(compared), tuple(judged), tuple(dict.fromkeys(notes)))
-
-
-def _counts(record: Record) -> bool:
-    """Whether a run may stand in the paper's table: its protocol and model, on test examples."""
-    spec = flat_spec(record)
-    on_test = spec.get("evaluation.on", '"test"') == '"test"'
-    as_published = spec.get("model.norm", '"batch"') == '"batch"'
-    return record.protocol == _PROTOCOL and on_test and as_published
 
 
 def _all_variants(exhibit: Exhibit) -> tuple[Variant, ...]:
@@ -293,9 +292,7 @@ def _choose(
             f"{benchmark} {method} with {capacity} slots: {len(fitting)} specs fit; shown is "
             f"{chosen.spec_hash[:8]}, which has the most seeds ({len(chosen.records)})."
         )
-    size = flat_spec(chosen.records[0]).get("stream.examples_per_segment", "null")
-    if size != "null":
-        notes.append(f"{benchmark}: run with {size} examples a segment.")
+    notes += said_of(chosen.records[0])
     if variant == "separate" and chosen.passes == "grouped":
         notes.append(f"{benchmark} {method}: replayed examples pass in groups of their own.")
     return chosen

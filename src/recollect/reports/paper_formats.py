@@ -12,7 +12,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from recollect.reports.names import benchmark_title, method_title
+from recollect.reports.names import benchmark_title, method_title, passes_title
 from recollect.reports.numbers import certainty, percent, points
 from recollect.reports.paper import ComparedCell, Comparison, JudgedClaim, Variant, Verdict
 from recollect.reports.paper_numbers import PAPER_SEEDS, Reported
@@ -35,10 +35,11 @@ _STYLES: Final[dict[Verdict, str]] = {
     "does not hold": "red",
     "no data": "dim",
 }
-_WORDS: Final[dict[Variant, str]] = {
-    "any": "ours",
-    "separate": "ours, separate passes",
-    "joint": "ours, joint pass",
+# As `claim_text` marks them.
+_MARKED: Final[dict[Variant, str]] = {
+    "separate": "those marked (separate)",
+    "joint": "those marked (joint)",
+    "any": "those without a mark",
 }
 _CLAIM_COLUMNS: Final = (
     "claim of the paper",
@@ -230,7 +231,8 @@ def _rows(comparison: Comparison) -> list[_Row]:
         for variant in dict.fromkeys(cell.variant for cell in own):
             ours = {cell.paper.column: cell.ours for cell in own if cell.variant == variant}
             entries = tuple(_ours(ours.get(column)) for column in columns)
-            rows.append(_Row("", _WORDS[variant], entries, is_ours=True))
+            whose = "ours" if variant == "any" else f"ours, {passes_title(variant)}"
+            rows.append(_Row("", whose, entries, is_ours=True))
     return rows
 
 
@@ -250,13 +252,22 @@ def _legend(comparison: Comparison) -> list[str]:
         f"paper: mean ± something it does not name, n = {PAPER_SEEDS}. "
         "ours: mean ± half the 95 % Student t interval over n seeds; no ± for one seed.",
         "p: two-sided paired test over common seeds (exact sign-flip up to 16, then t), "
-        f"Holm-corrected over the claims below; it cannot reach 5 % with n < {FEWEST_SEEDS}. "
-        "Forgetting: the cited definition.",
+        f"Holm-corrected over the claims below{_families(comparison)}; it cannot reach 5 % with "
+        f"n < {FEWEST_SEEDS}. Forgetting: the cited definition.",
         "less than the paper reports: not certainly there, and certainly smaller than the paper's "
         "own difference (Welch, its ± read as standard deviations, Holm-corrected; and our "
         "interval leaves it out).",
     ]
     return [*lines, *comparison.exhibit.remarks, *comparison.notes]
+
+
+def _families(comparison: Comparison) -> str:
+    """Say which claims are corrected together, where not all of them are."""
+    found = {claim.variant for claim in _tested(comparison)}
+    if len(found) < 2:
+        return ""
+    *others, last = [words for variant, words in _MARKED.items() if variant in found]
+    return f", {', '.join(others)} and {last} each by themselves"
 
 
 def _difference_entries(judged: JudgedClaim) -> list[str]:

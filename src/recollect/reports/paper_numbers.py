@@ -12,7 +12,6 @@ from typing import Final, Literal
 from recollect.reports.names import benchmark_title, method_title
 
 PAPER_SEEDS: Final = 10
-PAPER_SPREAD: Final = "meaning not stated"
 
 Metric = Literal["accuracy", "forgetting"]
 MetricTitle: Final[Mapping[Metric, str]] = {

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from recollect.experiments.record import Record
-from recollect.reports.cells import CellRuns, flat_spec
+from recollect.reports.cells import CellRuns, deciding_settings
 from recollect.reports.colours import dashes, matplotlib_stroke, method_colours
-from recollect.reports.names import method_title
+from recollect.reports.names import method_title, passes_title
 from recollect.reports.paper_numbers import Reported
 from recollect.reports.statistics import Summary
 
@@ -38,8 +38,8 @@ def size_lines(cells: Sequence[CellRuns], number: Callable[[Record], float]) -> 
     """Join the cells of a benchmark that differ in their memory alone; one size is no line."""
     groups: dict[tuple[object, ...], list[CellRuns]] = {}
     for cell in cells:
-        spec = flat_spec(cell.records[0])
-        fixed = tuple((k, v) for k, v in sorted(spec.items()) if k.split(".")[-1] != "capacity")
+        settings = sorted(deciding_settings(cell.records[0]).items())
+        fixed = tuple((key, value) for key, value in settings if key.split(".")[-1] != "capacity")
         key = (cell.method, cell.protocol, cell.passes, fixed)
         groups.setdefault(key, []).append(cell)
     return [
@@ -68,7 +68,8 @@ def compared_size_lines(cells: "Sequence[ComparedCell]") -> list[SizeLine]:
                 for cell in own
                 if cell.variant == variant and cell.ours is not None
             }
-            title = method_title(method) + ("" if variant == "any" else f", {variant} pass")
+            title = method_title(method)
+            title += "" if variant == "any" else f", {passes_title(variant)}"
             if ours:
                 lines.append(SizeLine(title, method, ours, theirs))
                 theirs = {}

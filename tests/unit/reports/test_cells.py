@@ -15,6 +15,7 @@ from recollect.reports.cells import (
     final_forgetting,
     group_cells,
     latest_runs,
+    most_comparable,
     prequential_accuracy,
 )
 
@@ -67,10 +68,13 @@ def test_cells_gather_seeds_in_the_papers_order(runs: list[Record]) -> None:
     assert all(cell.seeds == (0, 1, 2, 3, 4, 5) for cell in split)
 
 
-def test_labels_name_what_sets_namesakes_apart(runs: list[Record]) -> None:
-    labels = {cell.label for cell in group_cells(runs) if cell.benchmark == "mnist-permuted"}
+def test_where_memories_differ_every_label_names_its_own(runs: list[Record]) -> None:
+    """Also that of a method with one size: ER with 500 slots is no match for others with 100."""
+    van = record_like(runs[0], benchmark="mnist-permuted")
+    labels = {cell.label for cell in group_cells([*runs, van]) if "permuted" in cell.benchmark}
     assert labels == {
-        "ER",
+        "VAN",
+        "ER · 500 slots",
         "ER-MIR · 500 slots",
         "ER-MIR · 100 slots",
         "ER-PC-MIR · 500 slots",
@@ -96,9 +100,52 @@ def test_two_states_of_a_users_file_are_told_apart_by_eight_digits(runs: list[Re
     assert labels == ["ER · sha256=aaaaaaaa", "ER · sha256=bbbbbbbb"]
 
 
+def test_how_a_value_was_found_is_no_part_of_a_name(runs: list[Record]) -> None:
+    def tuned(lr: float, found: str) -> Record:
+        spec = json.loads(runs[1].spec) | {"found": {"methods.er": found, "optimizer": found}}
+        spec["optimizer"]["lr"] = lr
+        return record_like(runs[1], spec=json.dumps(spec), spec_hash=found)
+
+    cells = group_cells([tuned(0.12, "studies.tune: best of 18"), tuned(0.05, "lineage default")])
+    assert [cell.label for cell in cells] == ["ER · lr=0.05", "ER · lr=0.12"]
+
+
+def test_the_folder_of_a_users_file_is_no_part_of_a_name(runs: list[Record]) -> None:
+    def own(where: str, digit: str) -> Record:
+        part = {"where": where, "sha256": digit * 64}
+        spec = json.loads(runs[1].spec) | {"parts": {"rule": part}}
+        return record_like(runs[1], spec=json.dumps(spec), spec_hash=where)
+
+    moved = group_cells([own("/home/me/a.py:R", "a"), own("b/a.py:R", "b")])
+    assert [cell.label for cell in moved] == ["ER · sha256=aaaaaaaa", "ER · sha256=bbbbbbbb"]
+    # Two classes of one file share its digest; their names tell them apart.
+    classes = group_cells([own("x/a.py:R", "a"), own("a.py:S", "a")])
+    assert [cell.label for cell in classes] == ['ER · where="a.py:R"', 'ER · where="a.py:S"']
+
+
 def test_passes_set_cells_apart(runs: list[Record]) -> None:
     other = record_like(runs[1], spec_hash="other", passes="separate")
     assert [c.label for c in group_cells([runs[1], other])] == ["ER · joint", "ER · separate"]
+
+
+def test_passes_and_protocols_that_differ_anywhere_are_named(runs: list[Record]) -> None:
+    van, er, er_p = runs[:3]
+    apart = group_cells([van, er, record_like(er_p, passes="separate")])
+    assert [cell.label for cell in apart] == ["VAN", "ER · joint", "ER-P · separate"]
+    foreign = group_cells([van, er, record_like(er_p, protocol="raptormai")])
+    assert [cell.label for cell in foreign] == ["VAN · paper", "ER · paper", "ER-P · raptormai"]
+
+
+def test_cells_are_comparable_that_share_memory_passes_and_protocol(runs: list[Record]) -> None:
+    van, er, er_p, er_c = runs[:4]
+    alike = most_comparable(
+        group_cells([van, er, er_p, record_like(er_c, capacity=100, spec_hash="small")])
+    )
+    assert [cell.method for cell in alike] == ["van", "er", "er-p"]
+    # Of groups of the same size the one with ER, which others are compared with.
+    paired = [record_like(er_p, capacity=900), record_like(er_c, capacity=900), er, runs[4]]
+    assert [c.method for c in most_comparable(group_cells(paired))] == ["er", "er-pc"]
+    assert [c.method for c in most_comparable(group_cells([van]))] == ["van"]
 
 
 def test_a_run_done_after_it_failed_counts_as_done(runs: list[Record]) -> None:

@@ -1,12 +1,14 @@
 import itertools
 import math
+import tomllib
 
 import pytest
 
+from recollect.experiments.configs import config_root
 from recollect.experiments.record import Record
 from recollect.methods import METHODS
 from recollect.reports.cells import group_cells
-from recollect.reports.colours import dashes_of, method_colours, ramp
+from recollect.reports.colours import dashes, dashes_of, method_colours, ramp
 from recollect.reports.names import benchmark_order, method_order, method_title
 
 # Machado, Oliveira and Fernandes 2009: what eyes without one kind of cone see, linear RGB.
@@ -46,6 +48,13 @@ def seen_by(colour: str, eyes: str) -> list[float]:
     return lab(rgb)
 
 
+@pytest.fixture(scope="module")
+def configured() -> list[str]:
+    """Every method of a spec that comes with the package for the paper's tables."""
+    specs = (tomllib.loads(path.read_text()) for path in (config_root() / "paper").glob("*.toml"))
+    return sorted({method for spec in specs for method in spec["methods"]}, key=method_order)
+
+
 @pytest.mark.parametrize("eyes", ["all cones", "deutan", "protan"])
 @pytest.mark.parametrize("ground", ["light", "dark"])
 def test_the_papers_methods_are_told_apart_by_all_eyes(eyes: str, ground: str) -> None:
@@ -67,6 +76,32 @@ def test_every_method_of_ours_has_a_colour_and_a_place() -> None:
 
 def test_a_colour_does_not_depend_on_who_else_is_shown() -> None:
     assert method_colours(["er"])["er"] == method_colours(METHODS)["er"]
+
+
+def test_every_method_of_the_papers_configs_has_a_look_of_its_own(configured: list[str]) -> None:
+    assert {"er-p-cb", "er-pc-equal", "er-p-converged", "er-c-replay"} <= set(configured)
+    colours = method_colours(configured)
+    for a, b in itertools.combinations(configured, 2):
+        for ground in ("light", "dark"):
+            first, second = (seen_by(getattr(colours[m], ground), "all cones") for m in (a, b))
+            assert math.dist(first, second) > 0.07, (a, b, ground)
+    strokes = dashes(configured)
+    for method, stroke in zip(configured, strokes, strict=True):
+        assert method_colours([method, "mine", "er"])[method] == colours[method]
+        assert dashes(["er", method] if method != "er" else [method])[-1] == stroke
+
+
+def test_variants_that_only_we_run_are_not_full_lines() -> None:
+    """Twenty lines cannot be told apart by colour alone: the paper's are full, ours are not."""
+    papers = ["van", "er", "er-p", "er-c", "er-pc", "er-mir", "er-pc-mir", "gss"]
+    assert set(dashes(papers)) == {""}
+    assert "" not in dashes(["er-c-equal", "er-pc-equal", "er-pc-mir-equal", "er-p-converged"])
+
+
+def test_methods_we_do_not_know_never_share_colour_and_stroke() -> None:
+    own = [f"mine-{index}" for index in range(9)]
+    colours, strokes = method_colours(own), dashes(own)
+    assert len({(colours[m], stroke) for m, stroke in zip(own, strokes, strict=True)}) == 9
 
 
 def test_methods_we_do_not_know_get_spare_colours() -> None:
@@ -92,6 +127,6 @@ def test_the_ramp_only_gets_lighter() -> None:
 
 def test_cells_of_one_colour_have_different_strokes(runs: list[Record]) -> None:
     permuted = [cell for cell in group_cells(runs) if cell.benchmark == "mnist-permuted"]
-    dashes = dashes_of(permuted)
-    mir = [dashes[cell.name] for cell in permuted if cell.method == "er-mir"]
+    strokes = dashes_of(permuted)
+    mir = [strokes[cell.name] for cell in permuted if cell.method == "er-mir"]
     assert mir == ["", "7 4"]

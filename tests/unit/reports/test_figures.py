@@ -1,6 +1,9 @@
+import dataclasses
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 from PIL import Image
 
 from recollect.errors import RecollectError
@@ -37,6 +40,29 @@ def test_the_papers_figure_is_drawn_with_both_sides(few: list[Record], tmp_path:
     assert "ER (n=2)" in text
     assert "GSS (n=0)" in text
     assert "n = 10" in text
+
+
+def test_the_title_of_curves_stays_clear_of_a_long_legend(
+    few: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty methods: the legend is taller than the panel used to be, the title wider."""
+    like = [r for r in few if (r.benchmark, r.method) == ("mnist-split", "er")]
+    many = [
+        dataclasses.replace(record, method=f"a-method-of-mine-{index}", spec_hash=str(index))
+        for index in range(20)
+        for record in like
+    ]
+    drawn: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, *_, **__: drawn.append(self))
+    write_figure(many, "curves", tmp_path / "curves.png")
+    (figure,) = drawn
+    figure.draw_without_rendering()
+    (panel,) = figure.axes
+    legend = panel.get_legend()
+    assert legend is not None
+    (title,) = (text for text in panel.findobj(Text) if "MNIST-S" in text.get_text())
+    assert not title.get_window_extent().overlaps(legend.get_window_extent())
+    assert panel.get_window_extent().height >= 0.8 * legend.get_window_extent().height
 
 
 def test_what_cannot_be_drawn_is_said(few: list[Record], tmp_path: Path) -> None:

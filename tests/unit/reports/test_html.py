@@ -1,4 +1,5 @@
 import dataclasses
+import errno
 import json
 import re
 from html.parser import HTMLParser
@@ -126,6 +127,28 @@ def test_methods_without_common_seeds_are_not_compared(runs: list[Record]) -> No
     assert Reader(page).open == []
 
 
+def test_the_finding_compares_memories_of_one_size_and_says_which(runs: list[Record]) -> None:
+    """Three methods with 500 slots, two of them also with 1000, which no ER has."""
+    permuted = [
+        changed(r, capacity=1000, correct=(r.total,) * len(r.total)) if r.capacity == 100 else r
+        for r in runs
+        if r.benchmark == "mnist-permuted"
+    ]
+    page = report_page(permuted)
+    (finding,) = re.findall(r'<ul class="findings"><li>(.*?)</li>', page)
+    assert "Highest mean accuracy with 500 slots: ER-" in finding
+    assert "1000 slots" not in finding
+    assert re.search(r"ER(-\w+)* · 500 slots.*ER(-\w+)* · 500 slots", finding)
+    assert '<option value="0" selected>ER · 500 slots</option>' in page
+
+
+def test_passes_that_are_compared_are_said(runs: list[Record]) -> None:
+    split = [r for r in runs if r.benchmark == "mnist-split"]
+    apart = [changed(r, passes="separate", spec_hash="s") for r in split if r.method == "er"]
+    assert "Highest mean accuracy with joint pass: " in report_page([*split, *apart])
+    assert "Highest mean accuracy: " in report_page(split)
+
+
 def test_failed_runs_are_listed_and_left_out(runs: list[Record]) -> None:
     failed = changed(runs[1], seed=77, status="failed", error="Boom <script>alert(1)</script>")
     page = report_page([*runs, failed])
@@ -181,6 +204,32 @@ def test_a_report_is_written_whole_or_not_at_all(runs: list[Record], tmp_path: P
     with pytest.raises(RecollectError, match="0 records"):
         write_report([], tmp_path / "report.html")
     assert path.exists()
+
+
+def test_the_first_error_of_a_page_that_cannot_be_written_comes_through(
+    runs: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is full may refuse to tidy up as well; what it said first is what helps."""
+
+    def full(*_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "unlink", refused)
+    with pytest.raises(OSError, match="No space left on device"):
+        write_report(runs[:2], tmp_path / "report.html")
+
+
+def test_a_page_that_cannot_take_its_place_leaves_nothing_behind(
+    runs: list[Record], tmp_path: Path
+) -> None:
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_report(runs[:2], tmp_path / "report.html")
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_many_segments_and_classes_stay_readable(runs: list[Record]) -> None:

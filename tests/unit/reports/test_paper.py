@@ -293,6 +293,22 @@ def test_claims_without_runs_take_one_line(
     assert "claim of the paper" not in form(compare(exhibit_named("figure4"), runs))
 
 
+def test_the_legend_says_over_which_claims_it_corrects(runs: list[Record]) -> None:
+    split = [r for r in runs if r.benchmark == "mnist-split"]
+    assert "Holm-corrected over the claims below; it" in as_markdown(
+        compare(exhibit_named("table1"), split)
+    )
+    joint = [named(r, benchmark="cifar10-split") for r in split]
+    apart = [named(r, passes="separate", spec_hash=f"{r.method} apart") for r in joint]
+    both = as_markdown(compare(exhibit_named("table1"), [*joint, *apart]))
+    assert (
+        "Holm-corrected over the claims below, those marked (separate) and those marked (joint) "
+        "each by themselves; it"
+    ) in both
+    every = as_markdown(compare(exhibit_named("table1"), [*split, *joint, *apart]))
+    assert "those marked (separate), those marked (joint) and those without a mark each" in every
+
+
 def test_latex_escapes_what_latex_would_eat(runs: list[Record]) -> None:
     text = as_latex(compare(exhibit_named("table2"), runs))
     assert r"79.8" not in text

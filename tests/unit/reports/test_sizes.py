@@ -54,6 +54,23 @@ def test_another_setting_is_another_line(permuted: list[Record]) -> None:
     assert [sorted(line.ours) for line in lines] == [[100, 500]]
 
 
+def test_sizes_whose_settings_were_found_differently_are_one_line(permuted: list[Record]) -> None:
+    told = [
+        record_like(
+            record,
+            spec=json.dumps(
+                json.loads(record.spec)
+                | {"found": {"methods.er-mir": f"for {record.capacity}"}}
+                | {"parts": {"rule": {"where": f"{record.capacity}/a.py:R", "sha256": "a" * 64}}}
+            ),
+        )
+        for record in permuted
+        if record.method == "er-mir"
+    ]
+    (line,) = size_lines(group_cells(told), final_accuracy)
+    assert sorted(line.ours) == [100, 500]
+
+
 def test_the_papers_numbers_stand_by_ours_and_alone_without_runs(permuted: list[Record]) -> None:
     cells = compare(exhibit_named("table3"), permuted).cells
     lines = compared_size_lines([c for c in cells if c.paper.benchmark == "mnist-permuted"])
@@ -79,7 +96,7 @@ def test_passes_are_lines_of_their_own_and_the_paper_is_drawn_once(permuted: lis
         [c for c in cells if (c.paper.benchmark, c.paper.method) == ("cifar10-split", "er-mir")]
     )
     assert {line.label: len(line.theirs) for line in lines} == {
-        "ER-MIR, separate pass": 4,
+        "ER-MIR, separate passes": 4,
         "ER-MIR, joint pass": 0,
     }
 

@@ -15,9 +15,9 @@ from recollect.reports.page.comparison import (
 from recollect.reports.page.parts import (
     Bar,
     bars,
+    bounds,
     escape,
     figure,
-    interval_bounds,
     owned,
     table,
 )
@@ -38,25 +38,26 @@ def bar_charts(cells: Sequence[CellRuns]) -> str:
 
 
 def _share_bars(title: str, cells: Sequence[CellRuns], number: Number) -> str:
-    summaries = [cell.summary(number) for cell in cells]
-    lowest, highest = interval_bounds(summaries)
-    # No share is above 100 %, and of the two only forgetting can be below 0, though an interval of
-    # few seeds may say so.
-    low = 0.0 if number is final_accuracy else max(-100.0, min(0.0, 100 * lowest))
-    high = min(100.0, max(100 * highest * 1.02, 1.0))
-    rows = [
-        Bar(
-            cell.label,
-            cell.method,
-            100 * summary.mean,
-            None if summary.low is None else 100 * summary.low,
-            None if summary.high is None else 100 * summary.high,
-            tuple(100 * number(record) for record in cell.records),
-            percent(summary.mean),
-            f"{cell.label}: " + _by_seed_text(cell, number),
+    # No share is above 100 %, and of the two only forgetting can be below 0. An interval of few
+    # seeds may say so; it is drawn as far as there are shares.
+    least = 0.0 if number is final_accuracy else -100.0
+    rows = []
+    for cell in cells:
+        summary = cell.summary(number)
+        rows.append(
+            Bar(
+                cell.label,
+                cell.method,
+                100 * summary.mean,
+                None if summary.low is None else max(least, 100 * summary.low),
+                None if summary.high is None else min(100.0, 100 * summary.high),
+                tuple(100 * value for value in cell.by_seed(number).values()),
+                percent(summary.mean),
+                f"{cell.label}: " + _by_seed_text(cell, number),
+            )
         )
-        for cell, summary in zip(cells, summaries, strict=True)
-    ]
+    lowest, highest = bounds(rows)
+    low, high = min(0.0, lowest), max(highest, min(100.0, 1.02 * highest), 1.0)
     chart = bars(rows, low=low, high=high, ticks=round_ticks(high), unit="%")
     return figure(title, chart, _seed_table(title, cells, number))
 
@@ -93,14 +94,13 @@ def _difference_charts(cells: Sequence[CellRuns]) -> list[str]:
 
 
 def _forest(cells: Sequence[CellRuns], reference: CellRuns, number: Number) -> str:
-    rows, summaries = [], []
+    rows = []
     base = reference.by_seed(number)
     differences = differences_to(cells, reference, number)
     for cell, difference in zip(cells, differences, strict=True):
         summary = difference.summary
         if summary is None:
             continue
-        summaries.append(summary)
         found = cell.by_seed(number)
         dots = tuple(100 * (found[seed] - base[seed]) for seed in found if seed in base)
         rows.append(
@@ -117,8 +117,8 @@ def _forest(cells: Sequence[CellRuns], reference: CellRuns, number: Number) -> s
         )
     if not rows:
         return '<p class="note">No other method shares a seed with it.</p>'
-    lowest, highest = interval_bounds(summaries)
-    low, high = min(100 * lowest, 0.0) - 0.5, max(100 * highest, 0.0) + 0.5
+    lowest, highest = bounds(rows)
+    low, high = min(lowest, 0.0) - 0.5, max(highest, 0.0) + 0.5
     ticks = sorted({0.0, *round_ticks(high, num=2), *(-t for t in round_ticks(-low, num=2))})
     head = f'<p class="note">minus {escape(reference.label)}</p>'
     return head + bars(

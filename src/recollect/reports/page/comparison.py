@@ -9,6 +9,7 @@ from recollect.reports.cells import (
     anytime_accuracy,
     final_accuracy,
     final_forgetting,
+    most_comparable,
 )
 from recollect.reports.names import benchmark_title
 from recollect.reports.numbers import certainty, percent, points
@@ -92,8 +93,12 @@ def comparison(name: str, cells: Sequence[CellRuns]) -> str:
 
 
 def default_reference(cells: Sequence[CellRuns]) -> CellRuns:
-    """Return what others are compared with when nobody says: ER, else the first."""
-    return next((cell for cell in cells if cell.method == "er"), cells[0])
+    """Return what others are compared with when nobody says: ER, else the first.
+
+    It is of the memory size, passes and protocol that most cells have.
+    """
+    comparable = most_comparable(cells)
+    return next((cell for cell in comparable if cell.method == "er"), comparable[0])
 
 
 def differences_to(

@@ -95,7 +95,16 @@ def bars(rows: Sequence[Bar], *, low: float, high: float, ticks: Sequence[float]
     """Return horizontal bars from 0 with intervals and single runs, on a common scale.
 
     They are a list with its numbers written out, so nothing is lost without eyes for the bars.
+
+    Raises:
+        ValueError: A mark is outside `low` to `high`; it could only be drawn at a wrong value.
     """
+    lowest, highest = bounds(rows)
+    if not low <= lowest <= highest <= high:
+        raise ValueError(
+            f"`low` to `high` is {low} to {high}, but `rows` has marks from {lowest} to {highest}; "
+            "widen the scale to `bounds(rows)`."
+        )
     marks = "".join(
         f'<i style="left:{_place(tick, low, high):.2f}%"><b>{tick:g}</b></i>' for tick in ticks
     )
@@ -123,18 +132,18 @@ def _bar(bar: Bar, low: float, high: float) -> str:
 
 
 def _place(value: float, low: float, high: float) -> float:
-    return 100.0 * min(max((value - low) / (high - low), 0.0), 1.0)
+    return 100.0 * (value - low) / (high - low)
 
 
-def interval_bounds(summaries: Iterable[Summary]) -> tuple[float, float]:
-    """Return the lowest and highest end of intervals and means."""
-    ends = [
-        end
-        for summary in summaries
-        for end in (summary.mean, summary.low, summary.high)
-        if end is not None
+def bounds(rows: Iterable[Bar]) -> tuple[float, float]:
+    """Return the lowest and highest of all marks: means, ends of intervals, and single runs."""
+    marks = [
+        mark
+        for bar in rows
+        for mark in (bar.value, bar.low, bar.high, *bar.dots)
+        if mark is not None
     ]
-    return min(ends), max(ends)
+    return min(marks), max(marks)
 
 
 def line_through(

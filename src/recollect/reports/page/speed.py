@@ -8,9 +8,9 @@ from recollect.reports.numbers import mebibytes, seconds
 from recollect.reports.page.parts import (
     Bar,
     bars,
+    bounds,
     escape,
     figure,
-    interval_bounds,
     owned,
     swatch,
     table,
@@ -67,13 +67,13 @@ def _speed_chart(cells: Sequence[CellRuns]) -> str:
         ("Peak memory of the worker, MiB", "MiB", lambda r: r.peak_bytes / 2**20),
     ):
         summaries = [cell.summary(number) for cell in cells]
-        high = max(1.0, 1.02 * interval_bounds(summaries)[1])
         rows = [
             Bar(
                 cell.label,
                 cell.method,
                 summary.mean,
-                summary.low,
+                # Nothing takes less than nothing, though an interval of few seeds may say so.
+                None if summary.low is None else max(0.0, summary.low),
                 summary.high,
                 tuple(number(record) for record in cell.records),
                 f"{summary.mean:,.0f}",
@@ -81,6 +81,7 @@ def _speed_chart(cells: Sequence[CellRuns]) -> str:
             )
             for cell, summary in zip(cells, summaries, strict=True)
         ]
+        high = max(1.0, 1.02 * bounds(rows)[1])
         ticks = round_ticks(high, num=3)
         charts.append(figure(title, bars(rows, low=0.0, high=high, ticks=ticks, unit=unit)))
     return "".join(charts)

@@ -16,9 +16,11 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 from rich.table import Table
+from torch import Tensor
 
 from recollect.benchmarks import BenchmarkName, benchmark
-from recollect.datasets import CATALOGUE, contact_sheet, fetch, load
+from recollect.cli.output import CONTACT_SHEETS, check_output, write_explained
+from recollect.datasets import CATALOGUE, LabelledData, contact_sheet, fetch, load
 from recollect.datasets.catalogue import data_set
 from recollect.datasets.dataset import DataSet
 from recollect.datasets.downloads import Progress as Told
@@ -84,20 +86,24 @@ def show_data_set(
     A benchmark (mnist-split, mnist-permuted, cifar10-split, mini-imagenet-split) shows what the
     learner will see: the first examples of each segment, in order of arrival.
     """
+    check_output(output, CONTACT_SHEETS)
     if name in get_args(BenchmarkName):
-        samples = benchmark(cast("BenchmarkName", name), root=root).samples(columns)[:rows]
-        contact_sheet(samples, columns=columns).save(output)
-        print(f"wrote {output}")
-        return
-    _known(name)
-    loaded = load(name, root=root)
+        groups = benchmark(cast("BenchmarkName", name), root=root).samples(columns)[:rows]
+    else:
+        _known(name)
+        groups = _first_of_each_class(load(name, root=root), columns)[:rows]
+    with write_explained(output):
+        contact_sheet(groups, columns=columns).save(output)
+    print(f"wrote {output}")
+
+
+def _first_of_each_class(loaded: LabelledData, num: int) -> list[tuple[str, Tensor]]:
     groups = []
-    for label, class_name in enumerate(loaded.class_names[:rows]):
-        own = (loaded.train.labels == label).nonzero().flatten()[:columns]
+    for label, class_name in enumerate(loaded.class_names):
+        own = (loaded.train.labels == label).nonzero().flatten()[:num]
         caption = class_name if class_name == str(label) else f"{label}  {class_name}"
         groups.append((caption, loaded.train.take(own).inputs))
-    contact_sheet(groups, columns=columns).save(output)
-    print(f"wrote {output}")
+    return groups
 
 
 def _known(name: str) -> None:

@@ -6,6 +6,10 @@ from typing import Annotated
 
 import typer
 
+from recollect.cli.output import FIGURES, check_output, write_explained
+from recollect.errors import RecollectError
+from recollect.experiments.nearest import nearest
+from recollect.experiments.record import Record
 from recollect.reports.reading import read_store
 
 
@@ -36,11 +40,41 @@ def figure(
     # matplotlib takes its time to import; only this command needs it.
     from recollect.reports.figures import write_figure
 
-    records = [
-        record
-        for record in read_store(store)
-        if (not benchmark or record.benchmark in benchmark)
-        and (not method or record.method in method)
-    ]
-    write_figure(records, kind.value, output)
+    check_output(output, FIGURES)
+    records = _chosen(read_store(store), store, benchmark or [], method or [])
+    with write_explained(output):
+        write_figure(records, kind.value, output)
     print(f"wrote {output}")
+
+
+def _chosen(
+    records: list[Record], store: Path, benchmarks: list[str], methods: list[str]
+) -> list[Record]:
+    """Keep the records asked for.
+
+    Raises:
+        RecollectError: The store has none of a benchmark or a method, or none of the two together.
+    """
+    held = {
+        "--benchmark": (benchmarks, {record.benchmark for record in records}),
+        "--method": (methods, {record.method for record in records}),
+    }
+    for option, (asked, known) in held.items():
+        for name in asked:
+            if name not in known:
+                raise RecollectError(
+                    f"`{option}` is {name!r}, of which `{store}` holds no run; "
+                    f"{nearest(name, sorted(known))}"
+                )
+    chosen = [
+        record
+        for record in records
+        if (not benchmarks or record.benchmark in benchmarks)
+        and (not methods or record.method in methods)
+    ]
+    if not chosen:
+        raise RecollectError(
+            f"`{store}` holds no run of {' or '.join(methods)} on {' or '.join(benchmarks)}; "
+            "leave one of the two out."
+        )
+    return chosen

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
+from recollect.cli.output import CONTACT_SHEETS, check_output, write_explained
 from recollect.datasets import contact_sheet
 from recollect.errors import RecollectError
 from recollect.reports.inspection import (
@@ -21,8 +22,12 @@ from recollect.reports.inspection import (
     ranked_slots,
     read_saved_memory,
 )
+from recollect.storage import ClassBalanced, Reservoir
 
 _BAR_WIDTH = 40
+_POLICIES_WITHOUT_SCORES = tuple(
+    f"{policy.__module__}.{policy.__qualname__}" for policy in (Reservoir, ClassBalanced)
+)
 
 
 def inspect(
@@ -42,6 +47,8 @@ def inspect(
     ] = False,
 ) -> None:
     """Show what a memory holds: classes, ages, replays and scores, and its extreme images."""
+    if output is not None:
+        check_output(output, CONTACT_SHEETS)
     saved = read_saved_memory(checkpoint)
     if output is not None:
         _draw(saved, output, images)
@@ -75,7 +82,16 @@ def _describe(saved: SavedMemory, console: Console) -> None:
     if saved.has_scores:
         _histogram("Score", memory.score[filled], console)
     else:
-        console.print("\nThis storage policy keeps no scores.", highlight=False)
+        console.print(f"\n{_why_no_scores(saved)}", highlight=False)
+
+
+def _why_no_scores(saved: SavedMemory) -> str:
+    policy, _, _ = str(saved.parts.get("storage")).partition("(")
+    if policy in _POLICIES_WITHOUT_SCORES:
+        return "This storage policy keeps no scores."
+    # Whether a policy of the user's keeps any cannot be told from a checkpoint; this is so or so.
+    score = float(saved.memory.score[0])
+    return f"No scores yet that tell stored examples apart: all are {score:.3g}."
 
 
 def _short(described: object) -> str:
@@ -136,8 +152,5 @@ def _draw(saved: SavedMemory, output: Path, num: int) -> None:
         ends = [float(column[slots[0]]), float(column[slots[-1]])]
         caption = f"{side} {saved.ranking}, {ends[0]:.3g} to {ends[1]:.3g}"
         groups.append((caption, images))
-    if output.suffix.lower() not in (".png", ".jpg", ".jpeg", ".webp"):
-        raise RecollectError(f"`{output}` is no picture's name; end it in .png.")
-    if not output.parent.is_dir():
-        raise RecollectError(f"`{output.parent}` is not a folder; create it, or write elsewhere.")
-    contact_sheet(groups).save(output)
+    with write_explained(output):
+        contact_sheet(groups).save(output)

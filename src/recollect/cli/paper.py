@@ -4,12 +4,13 @@ import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
 
 from recollect.cli.missing import show_missing
+from recollect.cli.output import FIGURES, check_output, write_explained
 from recollect.cli.run import sweep_shown
 from recollect.errors import RecollectError
 from recollect.experiments.record import Record
@@ -21,8 +22,6 @@ from recollect.reports.paper_formats import as_csv, as_latex, as_markdown, as_te
 from recollect.reports.paper_numbers import CAPACITY, EXHIBITS, PAPER_SEEDS, Exhibit
 from recollect.reports.reading import read_store
 
-_PICTURES = (".png", ".svg", ".pdf")
-
 
 class Format(StrEnum):
     """How a comparison is printed."""
@@ -31,6 +30,14 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
     LATEX = "latex"
     CSV = "csv"
+
+
+_BY_ENDING: Final = {
+    ".md": Format.MARKDOWN,
+    ".tex": Format.LATEX,
+    ".csv": Format.CSV,
+    ".txt": Format.TERMINAL,
+}
 
 
 def paper(
@@ -47,10 +54,17 @@ def paper(
     ] = None,
     store: Annotated[Path, typer.Option(help="Where the records are kept.")] = Path("runs"),
     workers: Annotated[int | None, typer.Option(min=1, help="Runs at the same time.")] = None,
-    shape: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TERMINAL,
+    shape: Annotated[
+        Format | None,
+        typer.Option("--format", help="How to print. Default: terminal, or as the output ends."),
+    ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write there instead; .png, .svg or .pdf draws."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write there instead: .md, .tex, .csv or .txt; .png, .svg or .pdf draws.",
+        ),
     ] = None,
     run: Annotated[bool, typer.Option(help="Run what is missing first.")] = True,
     dry_run: Annotated[
@@ -64,6 +78,8 @@ def paper(
     its way with p < 5 % after Holm's correction.
     """
     wanted = _wanted(exhibits, benchmark or list(CAPACITY))
+    # Before hours of runs: what cannot be written is said now.
+    written_as = None if output is None else _format_of(output, shape, len(wanted))
     num_failed = 0
     to_run = range(PAPER_SEEDS if seeds is None else seeds)
     if dry_run:
@@ -73,16 +89,9 @@ def paper(
         num_failed = _run_missing(_requests(wanted, to_run), Store(store), workers)
     records = _within(read_store(store), seeds)
     comparisons = [compare(exhibit, records) for exhibit in wanted]
-    if output is not None and output.suffix.lower() in _PICTURES:
-        _draw(comparisons, output)
-    elif output is not None:
-        if not output.parent.is_dir():
-            raise RecollectError(
-                f"`{output.parent}` is not a folder; create it, or write elsewhere."
-            )
-        output.write_text(_as_text(comparisons, shape), encoding="utf-8")
-        print(f"wrote {output}")
-    elif shape is Format.TERMINAL:
+    if output is not None:
+        _write(comparisons, written_as, output)
+    elif shape is None or shape is Format.TERMINAL:
         console = Console()
         # Piped into a file or another command, a row stays a row.
         _show(comparisons, console if console.is_terminal else Console(width=140))
@@ -95,6 +104,28 @@ def paper(
             file=sys.stderr,
         )
         raise typer.Exit(1)
+
+
+def _format_of(output: Path, asked: Format | None, num_exhibits: int) -> Format | None:
+    """Tell from its ending how the output is written, None for a picture.
+
+    Raises:
+        RecollectError: The output cannot be written, or it is to be of another format than asked.
+    """
+    ending = output.suffix.lower()
+    if not ending and asked is not None:
+        check_output(output)
+        return asked
+    check_output(output, (*_BY_ENDING, *FIGURES))
+    chosen = _BY_ENDING.get(ending)
+    if asked not in (None, chosen):
+        raise RecollectError(
+            f"`--format` is {asked}, but `{output}` ends in {ending!r}; leave `--format` out, or "
+            "change the ending."
+        )
+    if chosen is None and num_exhibits != 1:
+        raise typer.BadParameter("a picture shows one table or figure; name one.")
+    return chosen
 
 
 def _wanted(names: list[str], benchmarks: list[str]) -> list[Exhibit]:
@@ -153,11 +184,13 @@ def _show(comparisons: list[Comparison], console: Console) -> None:
         console.print(tally(comparisons), highlight=False)
 
 
-def _draw(comparisons: list[Comparison], output: Path) -> None:
-    # matplotlib takes its time to import; only a picture needs it.
-    from recollect.reports.figures import draw_comparison
+def _write(comparisons: list[Comparison], shape: Format | None, output: Path) -> None:
+    with write_explained(output):
+        if shape is not None:
+            output.write_text(_as_text(comparisons, shape), encoding="utf-8")
+        else:
+            # matplotlib takes its time to import; only a picture needs it.
+            from recollect.reports.figures import draw_comparison
 
-    if len(comparisons) != 1:
-        raise typer.BadParameter("a picture shows one table or figure; name one.")
-    draw_comparison(comparisons[0], output)
+            draw_comparison(comparisons[0], output)
     print(f"wrote {output}")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from recollect.cli.output import check_output, write_explained
 from recollect.reports.html import write_report
 from recollect.reports.reading import read_store
 
@@ -16,6 +17,8 @@ def report(
     ),
 ) -> None:
     """Write one page with everything a store holds. It needs no network and opens anywhere."""
+    check_output(output)
     records = read_store(store)
-    write_report(records, output)
+    with write_explained(output):
+        write_report(records, output)
     print(f"wrote {output} ({output.stat().st_size / 1e6:.1f} MB, {len(records)} runs)")

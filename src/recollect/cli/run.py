@@ -1,7 +1,5 @@
 """`recollect run`: methods on a benchmark, to a table one can trust."""
 
-import dataclasses
-import json
 import shlex
 import signal
 import sys
@@ -12,25 +10,21 @@ from types import FrameType
 from typing import Annotated, Final
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from recollect.cli.missing import show_missing
+from recollect.cli.output import write_explained
 from recollect.cli.progress import display_for
-from recollect.errors import ConfigError
+from recollect.cli.results import show_results
+from recollect.errors import ConfigError, RecollectError
 from recollect.experiments.cell import cells
 from recollect.experiments.configs import config_path
 from recollect.experiments.execute import CHECKPOINT_SHARE
 from recollect.experiments.machine import usable_cores
-from recollect.experiments.record import Record
 from recollect.experiments.request import Request, requests
 from recollect.experiments.spec import Spec, load_spec
 from recollect.experiments.store import Store
 from recollect.experiments.sweep import Outcome, sweep
 from recollect.reports.html import write_report
-from recollect.reports.numbers import certainty
-from recollect.reports.statistics import PairedDifference, Summary
-from recollect.reports.summary import SummaryRow, summarise_runs
 
 MAIN_JOB: Final = "mnist-split"
 
@@ -123,7 +117,7 @@ def run(
         _say("Stopped at once; the same command continues from the last places saved.")
         raise typer.Exit(128 + signal.SIGINT) from None
     records = [record for request in wanted if (record := store.record(request)) is not None]
-    _show_results(records, is_json=as_json)
+    show_results(records, is_json=as_json)
     if stopped_by is not None:
         _say(f"Stopped; {_missing(wanted, store)} of {len(wanted)} runs are not done. Continue:")
         _say(f"  {shlex.join(['recollect', *sys.argv[1:]])}")
@@ -222,97 +216,15 @@ def _missing(wanted: Sequence[Request], store: Store) -> int:
     return sum(not store.is_done(request) for request in wanted)
 
 
-# --- results --------------------------------------------------------------------------------------
-
-
-def _show_results(records: Sequence[Record], *, is_json: bool) -> None:
-    rows = summarise_runs(records)
-    if is_json:
-        told = {"event": "summary", "rows": [dataclasses.asdict(row) for row in rows]}
-        print(json.dumps(told), flush=True)
-    elif rows:
-        console = Console()
-        console = console if console.is_terminal else Console(width=120)
-        console.print(results_table(rows))
-        if mixture := _mixture(records):
-            console.print(mixture, style="yellow", highlight=False)
-
-
-def results_table(rows: Sequence[SummaryRow]) -> Table:
-    """Draw the comparison: means with their intervals, and paired differences."""
-    first = rows[0]
-    has_pairs = any(row.difference is not None for row in rows)
-    about = (
-        f"{first.benchmark}, protocol {first.protocol}. Per cent; mean over n seeds, sd over "
-        "seeds, 95 % interval of the mean (Student's t). Forgetting as cited by the paper."
-    )
-    if has_pairs:
-        about += (
-            " Difference: accuracy less the baseline's on the same seeds; p of an exact sign-flip "
-            "test (paired t above 16 seeds), Holm-corrected over the table."
-        )
-    table = Table(title=None, caption=about, caption_justify="left", box=None, pad_edge=False)
-    table.add_column("method", style="bold")
-    for heading in ("memory", "n", "accuracy", "sd", "95 % interval", "forgetting"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    if has_pairs:
-        table.add_column(f"less {first.baseline} (95 % interval)", justify="right", no_wrap=True)
-        table.add_column("p", justify="right", no_wrap=True)
-    for row in rows:
-        accuracy, lost = row.accuracy, row.forgetting
-        values = [
-            row.method,
-            str(row.capacity or "-"),
-            str(accuracy.n),
-            _percent(accuracy.mean),
-            _percent(accuracy.sd),
-            _interval(accuracy),
-            _percent(lost.mean),
-        ]
-        if has_pairs:
-            values += [_signed(row.difference), _p_value(row.difference)]
-        table.add_row(*values)
-    return table
-
-
-def _mixture(records: Sequence[Record]) -> str | None:
-    """Say so if the runs were not all made by the same code."""
-    made_by = {(run.commit, *sorted(run.versions.items())) for run in records}
-    if len(made_by) < 2:
-        return None
-    return (
-        f"Careful: these runs were made by {len(made_by)} different states of the code (columns "
-        "`commit` and `versions`). For runs that all come from one, choose another --out."
-    )
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.1f}"
-
-
-def _interval(summary: Summary) -> str:
-    if summary.low is None or summary.high is None:
-        return "-"
-    return f"{100 * summary.low:.1f} to {100 * summary.high:.1f}"
-
-
-def _signed(difference: PairedDifference | None) -> str:
-    if difference is None or difference.summary is None:
-        return ""
-    summary = difference.summary
-    mean = f"{100 * summary.mean:+.1f}"
-    if summary.low is None or summary.high is None:
-        return f"{mean} (n=1)"
-    return f"{mean} ({100 * summary.low:+.1f} to {100 * summary.high:+.1f})"
-
-
-def _p_value(difference: PairedDifference | None) -> str:
-    return "" if difference is None else certainty(difference)
-
-
 def _write_report(store: Store, *, is_quiet: bool) -> None:
-    path = store.root / "report.html"
-    write_report(store.records(), path)
+    path, records = store.root / "report.html", store.records()
+    try:
+        with write_explained(path):
+            write_report(records, path)
+    except RecollectError as error:  # what was asked for, the runs and the table, is there
+        again = shlex.join(["recollect", "report", str(store.root), "-o"])
+        _say(f"warning: no page: {error} `{again} FILE` writes it where you like.")
+        return
     if not is_quiet:
         print(f"\nreport: {path}")
 

@@ -16,13 +16,8 @@ def config_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in (config_root() / "paper").glob("*.toml")))
 
 
-def config_path(benchmark: str, *, passes: str = "joint") -> Path:
+def config_path(benchmark: str) -> Path:
     """Return the spec of a benchmark.
-
-    Args:
-        benchmark: Its name.
-        passes: Under BatchNorm one pass and two are different methods (note P12), and settings
-            found for one need not suit the other: a spec in a folder of that name goes first.
 
     Raises:
         ConfigError: There is none of that name.
@@ -31,5 +26,4 @@ def config_path(benchmark: str, *, passes: str = "joint") -> Path:
     if benchmark not in known:
         problem = f"is {benchmark!r}; {nearest(benchmark, known)}"
         raise ConfigError("the command", [("benchmark", problem)])
-    own = config_root() / "paper" / passes / f"{benchmark}.toml"
-    return own if own.exists() else config_root() / "paper" / f"{benchmark}.toml"
+    return config_root() / "paper" / f"{benchmark}.toml"

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from recollect.benchmarks import RECIPES
 from recollect.errors import ConfigError
+from recollect.experiments.configs import config_root
 from recollect.experiments.method_tables import MethodTable, read_method
 from recollect.experiments.nearest import nearest
 from recollect.learner.network import Weighs
@@ -27,6 +28,14 @@ _OF_THE_PROTOCOL: Final = (
     ("learner", "replay"),
     ("learner", "iterations"),
 )
+_OF_THE_PROTOCOL_IN_METHODS: Final = ("lr", "replay", "iterations")
+
+# What a command says in another place, and writes there again into its records: given twice, the
+# recorded command would not lead to its record.
+_NOT_WITH_SET: Final = {
+    "benchmark": "name the benchmark as the argument, or in a spec of your own.",
+    "protocol": "choose the protocol with --protocol, which brings its settings.",
+}
 
 
 class _Table(BaseModel):
@@ -134,7 +143,8 @@ def load_spec(
         overrides: `"optimizer.lr=0.1"` and the like; the value is read as TOML, or as a string if
             it is none.
         protocol: Another protocol than the file's. What protocols differ in (batch size, examples
-            a segment, learning rate, replay, iterations, memory) is then that protocol's own.
+            a segment, learning rate, replay, iterations, memory) is then that protocol's own,
+            unless `overrides`, or a method's table in a spec of the user's, say otherwise.
 
     Raises:
         ConfigError: The file is missing or not TOML, or breaks rules; every problem is listed.
@@ -148,6 +158,9 @@ def load_spec(
         raise ConfigError(str(path), [("", f"is not TOML: {error}.")]) from error
     if protocol is not None and protocol != raw.get("protocol", "paper"):
         _change_protocol(raw, protocol)
+        # The package's specs were tuned for their protocol; what users say of a method is its own.
+        if path.resolve().is_relative_to(config_root().resolve()):
+            _free_methods(raw.get("methods"), protocol)
     problems = apply_overrides(raw, overrides)
     return check_spec(raw, source=str(path), problems=problems)
 
@@ -200,6 +213,9 @@ def apply_overrides(raw: dict[str, Any], overrides: Iterable[str]) -> list[Probl
         if not equals or not all(keys):
             problems.append(("--set", f"is {override!r}; write it as path.to.key=value."))
             continue
+        if path.strip() in _NOT_WITH_SET:
+            problems.append(("--set", f"is {override!r}; {_NOT_WITH_SET[path.strip()]}"))
+            continue
         table = raw
         for key in keys[:-1]:
             inner = table.setdefault(key, {})
@@ -230,6 +246,19 @@ def _change_protocol(raw: dict[str, Any], protocol: str) -> None:
             raw[table].pop(key, None)
     if isinstance(raw.get("optimizer"), dict) and "found" in raw["optimizer"]:
         raw["optimizer"]["found"] = f"default of protocol {protocol}"
+
+
+def _free_methods(tables: object, protocol: str) -> None:
+    """Drop what methods' tables say of the protocol's settings, and that it was found."""
+    methods = tables.values() if isinstance(tables, dict) else ()
+    for table in methods:
+        dropped = [key for key in _OF_THE_PROTOCOL_IN_METHODS if key in table]
+        for key in dropped:
+            del table[key]
+        if dropped and "found" in table:
+            has_options = table.keys() - {"base", "found"}  # found together with what is dropped
+            told = f"{table['found']}; but {' and '.join(dropped)} of protocol {protocol}"
+            table["found"] = told if has_options else f"default of protocol {protocol}"
 
 
 def _told(error: Any) -> Problem:

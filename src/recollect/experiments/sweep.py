@@ -161,6 +161,7 @@ class _Sweep:
         self.on_event, self.share = on_event, share
         self.hands: list[_Hand] = []
         self.elsewhere: list[tuple[float, Request]] = []
+        self.awaited: set[str] = set()
         self.tries: Counter[str] = Counter()
         self.failed: list[Request] = []
         self.num_done = self.num_there = 0
@@ -269,6 +270,9 @@ class _Sweep:
             self.failed.append(request)
         elif kind == "elsewhere":
             self.elsewhere.append((time.monotonic() + _LOOK_AGAIN, request))
+            if request.key in self.awaited:
+                return  # it is asked about again and again, and told once
+            self.awaited.add(request.key)
         self.on_event(Event(kind, request, **message))
 
     def _bury(self, hand: _Hand, *, is_stopping: bool) -> None:

@@ -1,11 +1,10 @@
 """Ask for cells of the paper's tables by name."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Protocol
 
 from recollect.experiments.cell import cells
-from recollect.experiments.configs import config_path, config_root
+from recollect.experiments.configs import config_path
 from recollect.experiments.request import Request, requests
 from recollect.experiments.spec import load_spec
 
@@ -40,16 +39,9 @@ def requests_for(wanted: Iterable[WantedCell], seeds: Iterable[int]) -> list[Req
     asked: dict[tuple[str, int], Request] = {}
     for cell in wanted:
         overrides = [f"learner.passes={cell.passes}"]
-        usual, path = config_path(cell.benchmark), config_path(cell.benchmark, passes=cell.passes)
-        spec = load_spec(path, overrides=overrides)
+        spec = load_spec(config_path(cell.benchmark), overrides=overrides)
         sizes = [cell.capacity] if cell.capacity else None
         resolved = cells(spec, methods=[cell.method], memory=sizes)
-        own = None if path == usual else _shown(path)
-        for request in requests(resolved, seeds, spec=own, overrides=overrides):
+        for request in requests(resolved, seeds, overrides=overrides):
             asked.setdefault((request.key, request.seed), request)
     return sorted(asked.values(), key=lambda request: request.seed)
-
-
-def _shown(path: Path) -> str:
-    """Return a spec's path as people type it in a checkout: a record names no machine's folders."""
-    return str(Path("configs") / path.relative_to(config_root()))

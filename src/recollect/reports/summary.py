@@ -28,6 +28,7 @@ class SummaryRow:
         difference: Accuracy less the baseline's, over the seeds both have, corrected over the
             rows of the table; None for the baseline.
         baseline: Which method that is.
+        baseline_capacity: Slots of its memory, 0 without one.
     """
 
     benchmark: str
@@ -38,13 +39,14 @@ class SummaryRow:
     forgetting: Summary
     difference: PairedDifference | None
     baseline: str
+    baseline_capacity: int
 
 
 def summarise_runs(records: Sequence[Record]) -> list[SummaryRow]:
     """Summarise runs that are done, cell by cell in the order they come.
 
-    The baseline of a cell is the method `er`, or else the first method, of the same benchmark,
-    protocol and, if it has one, memory size.
+    The baseline of a cell is the method `er`, or else the first method, of the same benchmark and
+    protocol and, where both have one, memory size.
     """
     by_cell: dict[str, list[Record]] = {}
     for record in records:
@@ -75,14 +77,24 @@ def _row(runs: Sequence[Record], baseline: Sequence[Record]) -> SummaryRow:
         summarise([final_forgetting(run) for run in runs]),
         difference,
         baseline[0].method,
+        baseline[0].capacity,
     )
 
 
 def _baseline(cell: Record, runs_by_cell: Sequence[list[Record]]) -> list[Record]:
-    comparable = [
+    same = [
         runs
         for runs in runs_by_cell
         if (runs[0].benchmark, runs[0].protocol) == (cell.benchmark, cell.protocol)
-        and (runs[0].capacity == cell.capacity or not cell.capacity)
     ]
-    return next((runs for runs in comparable if runs[0].method == "er"), comparable[0])
+    comparable = [
+        runs
+        for runs in same
+        if runs[0].capacity == cell.capacity or not (runs[0].capacity and cell.capacity)
+    ]
+    # The first method of all sizes, so that each size has the same one if it can.
+    for method in ("er", same[0][0].method):
+        for runs in comparable:
+            if runs[0].method == method:
+                return runs
+    return comparable[0]

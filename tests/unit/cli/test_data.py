@@ -118,6 +118,11 @@ def test_fetching_what_is_in_the_package_says_where_it_is(recollect: Command) ->
     [
         (("verify", "cifar10"), "recollect data fetch cifar10"),
         (("fetch", "mini-imagenet"), "--root PATH"),
+        (("show", "mnist-embedded", "-o", "x.foo"), "`x.foo` ends in '.foo'; end it in .png"),
+        (("show", "mnist-split", "-o", "x.foo"), "`x.foo` ends in '.foo'; end it in .png"),
+        (("show", "mnist-split", "-o", "nowhere/x.png"), "`nowhere` is not a folder; create it"),
+        (("show", "mnist-split", "-o", "/proc/x.png"), "`/proc/x.png` cannot be written"),
+        (("show", "mnist-embedded", "-o", "/proc/x.png"), "`/proc/x.png` cannot be written"),
     ],
 )
 def test_an_error_is_one_message_that_says_what_to_do_and_no_traceback(

@@ -85,3 +85,33 @@ def test_a_file_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     with pytest.raises(RecollectError, match="not a checkpoint"):
         CliRunner().invoke(app, ["inspect", str(tmp_path / "notes.txt")], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("/proc/x.png", "`/proc/x.png` cannot be written"),
+        ("/nowhere/x.png", "`/nowhere` is not a folder; create it"),
+        ("x.foo", "`x.foo` ends in '.foo'; end it in .png"),
+    ],
+)
+def test_images_that_cannot_be_written_are_an_error_in_words(
+    checkpoint: Path, output: str, message: str
+) -> None:
+    ended = CliRunner().invoke(app, ["inspect", str(checkpoint), "-o", output])
+    assert isinstance(ended.exception, RecollectError)
+    assert message in str(ended.exception)
+
+
+@pytest.mark.parametrize("method", ["er-c", "gss"])
+def test_a_policy_that_scores_is_not_said_to_keep_none_before_it_has_any(
+    method: str, tmp_path: Path
+) -> None:
+    model = seeded(lambda: mlp(4, 2), 0)
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    learner = recollect.method(method, model, sgd, capacity=20)
+    learner.observe(torch.zeros(3, 4), torch.tensor([0, 1, 0]))
+    learner.save(tmp_path / "first.ckpt")
+    shown = CliRunner().invoke(app, ["inspect", str(tmp_path / "first.ckpt")])
+    assert "keeps no scores" not in shown.output
+    assert "No scores yet that tell stored examples apart: all are 0" in shown.output

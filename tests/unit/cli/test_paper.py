@@ -55,24 +55,52 @@ def test_fewer_seeds_can_be_asked_for(recollect: Recollect) -> None:
 
 
 def test_a_text_or_a_picture_is_written(recollect: Recollect, tmp_path: Path) -> None:
-    for name, shape in (("t.md", "markdown"), ("t.tex", "latex"), ("t.txt", "terminal")):
-        ended = recollect("table2", "--format", shape, "-o", str(tmp_path / name))
+    starts = {"t.md": "### Table 2", "t.tex": "% Table 2", "t.csv": "exhibit,", "t.txt": "Table 2"}
+    for name, start in starts.items():
+        ended = recollect("table2", "-o", str(tmp_path / name))
         assert ended.exit_code == 0, ended.output
-        assert "19.2" in (tmp_path / name).read_text()
+        text = (tmp_path / name).read_text()
+        assert text.strip().startswith(start)
+        assert "19.2" in text
     assert "\x1b" not in (tmp_path / "t.txt").read_text()
+    ended = recollect("table2", "--format", "csv", "-o", str(tmp_path / "no-ending"))
+    assert (tmp_path / "no-ending").read_text() == (tmp_path / "t.csv").read_text()
     ended = recollect("figure1", "-o", str(tmp_path / "f.png"))
     assert ended.exit_code == 0, ended.output
     assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_folder_that_is_not_there_is_said(recollect: Recollect, tmp_path: Path) -> None:
-    ended = recollect("table1", "-o", str(tmp_path / "nowhere" / "table.md"))
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("-o", "nowhere/table.md"), "`nowhere` is not a folder; create it"),
+        (("-o", "table.foo"), "`table.foo` ends in '.foo'; end it in .md, .tex, .csv, .txt, .png"),
+        (("-o", "table"), "`table` ends in ''; end it in .md"),
+        (("-o", "t.md", "--format", "latex"), "`--format` is latex, but `t.md` ends in '.md'"),
+        (("-o", "t.png", "--format", "csv"), "`--format` is csv, but `t.png` ends in '.png'"),
+        (("-o", "folder.md"), "`folder.md` is a folder; name a file"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_said_before_anything_is_run(
+    words: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.md").mkdir()
+    monkeypatch.setattr(paper, "sweep_shown", None)  # nothing may be run
+    ended = CliRunner().invoke(app, ["paper", "table1", *words])
     assert isinstance(ended.exception, RecollectError)
-    assert "is not a folder; create it" in str(ended.exception)
+    assert message in str(ended.exception)
 
 
-def test_one_picture_shows_one_exhibit(recollect: Recollect, tmp_path: Path) -> None:
-    ended = recollect("table1", "table2", "-o", str(tmp_path / "f.png"))
+def test_a_table_that_the_system_will_not_write_is_an_error_in_words(recollect: Recollect) -> None:
+    ended = recollect("table1", "-o", "/proc/table.md")
+    assert isinstance(ended.exception, RecollectError)
+    assert "`/proc/table.md` cannot be written" in str(ended.exception)
+
+
+def test_one_picture_shows_one_exhibit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paper, "sweep_shown", None)  # and says so before anything is run
+    ended = CliRunner().invoke(app, ["paper", "table1", "table2", "-o", str(tmp_path / "f.png")])
     assert ended.exit_code == 2
     assert "name one" in ended.output
 

@@ -95,7 +95,9 @@ def test_plain_lines_are_one_a_run(wanted: list[Request]) -> None:
     ]
 
 
-def test_a_file_is_told_where_long_runs_are_at_most_five_minutes_apart(wanted: list[Request]) -> None:
+def test_a_file_is_told_where_long_runs_are_at_most_five_minutes_apart(
+    wanted: list[Request],
+) -> None:
     console = terminal(is_terminal=False)
     now = 0.0
     display = PlainDisplay(console, wanted, Pace(2, clock=lambda: now))

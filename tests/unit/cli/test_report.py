@@ -21,3 +21,17 @@ def test_a_page_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_missing_store_is_said_with_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(RecollectError, match=r"does not exist; run something first \(`recollect"):
         read_store(tmp_path / "nowhere")
+
+
+def test_a_page_that_cannot_be_written_is_an_error_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "read_store", lambda _path: read_runs())
+    for output, message in (
+        (tmp_path, "is a folder; name a file in it"),
+        (tmp_path / "nowhere" / "r.html", "is not a folder; create it"),
+        (Path("/proc/r.html"), "`/proc/r.html` cannot be written"),
+    ):
+        ended = CliRunner().invoke(app, ["report", str(tmp_path), "-o", str(output)])
+        assert isinstance(ended.exception, RecollectError)
+        assert message in str(ended.exception)

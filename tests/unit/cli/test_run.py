@@ -94,6 +94,22 @@ def test_a_first_command_runs_and_a_second_one_prints_the_table_at_once(
     assert "these runs were made by 2 different states of the code" in mixed.out
 
 
+def test_a_page_that_cannot_be_written_is_a_warning_and_the_table_is_shown(
+    recollect_run: Command,
+) -> None:
+    asked = ["--spec", "small.toml", "--method", "van", "--seeds", "1", "--workers", "1"]
+    assert recollect_run(*asked).code == 0
+    Path("runs/report.html").unlink()
+    Path("runs/report.html").mkdir()
+    ended = recollect_run(*asked)
+    assert ended.code == 0
+    assert ended.out.split()[0] == "method"
+    assert "report:" not in ended.out
+    assert "`runs/report.html` cannot be written" in ended.err
+    assert "`recollect report runs -o FILE`" in ended.err
+    assert "Traceback" not in ended.err
+
+
 def wanted_in(spec: Path) -> list[Request]:
     return requests(cells(load_spec(spec)), range(1))
 
@@ -157,6 +173,8 @@ def test_a_dry_run_says_what_is_missing_and_runs_nothing(
         (("--method", "er-pcc"), 1, "did you mean `er-pc`?"),
         (("--memory", "5"), 1, "memory: is 5, but er replays 10 examples"),
         (("--set", "optimizer.lrr=1"), 1, "optimizer.lrr: unknown key; did you mean `lr`?"),
+        (("--set", "benchmark=mnist-permuted"), 1, "name the benchmark as the argument"),
+        (("--set", "protocol=mir-official"), 1, "choose the protocol with --protocol"),
         (("--protocol", "raptormai"), 1, "protocol: is 'raptormai'; mnist-split is defined for"),
         (("--spec", "absent.toml"), 1, "absent.toml has 1 problem:\n  cannot be read"),
         (("cifar10-split", "--spec", "small.toml"), 1, "the command says 'cifar10-split'"),

@@ -3,6 +3,8 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import ConfigError
+from recollect.experiments.cell import cells
+from recollect.experiments.configs import config_path
 from recollect.experiments.spec import GIVEN, apply_overrides, load_spec
 
 
@@ -104,11 +106,15 @@ def test_an_override_is_read_as_toml_and_forgets_how_the_old_value_was_found(
 
 
 def test_an_override_that_cannot_be_written_is_a_problem() -> None:
-    problems = apply_overrides({"seeds": 1}, ["seeds.x=1", "nonsense", ".=1"])
+    given = ["seeds.x=1", "nonsense", ".=1", "benchmark = cifar10-split", "protocol=raptormai"]
+    problems = apply_overrides({"seeds": 1}, given)
     assert [message for _, message in problems] == [
         "is 'seeds.x=1', but `seeds` is not a table.",
         "is 'nonsense'; write it as path.to.key=value.",
         "is '.=1'; write it as path.to.key=value.",
+        "is 'benchmark = cifar10-split'; name the benchmark as the argument, or in a spec of your "
+        "own.",
+        "is 'protocol=raptormai'; choose the protocol with --protocol, which brings its settings.",
     ]
 
 
@@ -122,3 +128,27 @@ def test_another_protocol_brings_its_own_settings_unless_they_are_given(tmp_path
     assert (other.optimizer.lr, other.memory, other.learner.replay) == (None, None, 4)
     same = load_spec(path, protocol="paper")
     assert (same.optimizer.lr, same.memory, same.learner.replay) == (0.05, (9,), 3)
+
+
+def test_another_protocol_is_not_bound_by_what_methods_of_the_package_say() -> None:
+    path = config_path("mnist-split")
+    given = ["methods.er-c.lr=0.3", "methods.er-c.replay=4"]
+    spec = load_spec(path, protocol="mir-official", overrides=given)
+    er, er_p, er_c = cells(spec, methods=["er", "er-p", "er-c"])
+    assert er.optimizer["lr"] == 0.1
+    assert er.found == dict.fromkeys(
+        ["optimizer", "methods.er"], "default of protocol mir-official"
+    )
+    assert er_p.optimizer["lr"] == 0.1
+    assert er_p.options["step_size"] == load_spec(path).methods["er-p"].options["step_size"]
+    assert er_p.found["methods.er-p"].startswith("studies.tune mnist-split: ")
+    assert er_p.found["methods.er-p"].endswith("; but lr of protocol mir-official")
+    assert (er_c.optimizer["lr"], er_c.learner["replay"]) == (0.3, 4)
+    assert er_c.found["methods.er-c"] == GIVEN
+    assert load_spec(path, protocol="paper") == load_spec(path)
+
+
+def test_another_protocol_leaves_what_a_spec_of_ones_own_says_of_a_method(tmp_path: Path) -> None:
+    text = 'benchmark = "mnist-split"\n[methods.er-fast]\nbase = "er"\nlr = 0.3\n'
+    spec = load_spec(written(tmp_path, text), protocol="mir-official")
+    assert cells(spec)[0].optimizer["lr"] == 0.3

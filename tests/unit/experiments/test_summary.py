@@ -10,24 +10,24 @@ from recollect.experiments.scores import accuracy_and_forgetting
 from recollect.reports.summary import summarise_runs
 
 
+def finished(request: Request, right: int) -> list[Record]:
+    """Make up three runs on two segments of ten examples, with more right at each seed."""
+    return [
+        replace(
+            failed_record(request, ""),
+            status="done",
+            seed=seed,
+            correct=((10, 0), (right + seed, right + seed)),
+            total=(10, 10),
+        )
+        for seed in range(3)
+    ]
+
+
 @pytest.fixture
 def runs(request_for: Callable[..., Request]) -> list[Record]:
     """Two methods on two segments of ten examples; ER has 5, 6, 7 right, the other 7, 8, 9."""
-    made = []
-    for method, right in (("er", 5), ("gss", 7)):
-        request = request_for(method)
-        for seed in range(3):
-            last = (right + seed, right + seed)
-            made.append(
-                replace(
-                    failed_record(request, ""),
-                    status="done",
-                    seed=seed,
-                    correct=((10, 0), last),
-                    total=(10, 10),
-                )
-            )
-    return made
+    return [*finished(request_for("er"), 5), *finished(request_for("gss"), 7)]
 
 
 def test_accuracy_and_forgetting_come_from_counts(runs: list[Record]) -> None:
@@ -58,3 +58,31 @@ def test_only_common_seeds_are_paired_and_failed_runs_do_not_count(runs: list[Re
     assert gss.difference.summary is not None
     assert gss.difference.summary.n == 1
     assert gss.difference.summary.half_width is None
+
+
+def test_a_baseline_without_a_memory_is_compared_with_every_size(
+    request_for: Callable[..., Request],
+) -> None:
+    van, gss = finished(request_for("van"), 2), finished(request_for("gss"), 7)
+    larger = [replace(run, capacity=200, spec_hash="larger") for run in gss]
+    rows = summarise_runs([*van, *gss, *larger])
+    assert [row.baseline for row in rows] == ["van", "van", "van"]
+    assert rows[0].difference is None
+    for row in rows[1:]:
+        assert row.difference is not None
+        assert row.difference.summary is not None
+        assert row.difference.summary.mean == pytest.approx(0.5)
+
+
+def test_every_size_has_the_first_method_as_its_baseline_also_if_another_has_no_memory(
+    request_for: Callable[..., Request],
+) -> None:
+    gss, van = finished(request_for("gss"), 7), finished(request_for("van"), 2)
+    larger = [replace(run, capacity=200, spec_hash="larger") for run in gss]
+    rows = summarise_runs([*gss, *van, *larger])
+    assert [(row.baseline, row.baseline_capacity) for row in rows] == [
+        ("gss", 20),
+        ("gss", 20),
+        ("gss", 200),
+    ]
+    assert [row.difference is None for row in rows] == [True, False, True]

@@ -1,5 +1,6 @@
 import json
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -66,6 +67,25 @@ def test_a_checkpoint_of_other_code_is_left_and_said_so(
     told = [(e.kind, e.message) for e in events if e.kind != "progress"]
     reason = "it was made by other code or other versions"
     assert told == [("started", None), ("anew", reason), ("done", None)]
+
+
+def test_a_run_of_another_command_is_told_once_however_often_it_is_asked_about(
+    request_for: RequestFor, tmp_path: Path
+) -> None:
+    store, request = Store(tmp_path / "store"), request_for("er")
+    told: list[tuple[str, float]] = []
+
+    def note(event: Event) -> None:
+        told.append((event.kind, time.monotonic()))
+
+    def is_asked_twice() -> bool:  # it is asked about every half second
+        return bool(told) and time.monotonic() > told[0][1] + 1.3
+
+    with store.claimed(request) as is_ours:
+        assert is_ours
+        outcome = sweep([request], store, workers=1, on_event=note, should_stop=is_asked_twice)
+    assert outcome.was_stopped
+    assert [kind for kind, _ in told] == ["elsewhere"]
 
 
 def test_nothing_missing_starts_no_worker(

@@ -1,0 +1,116 @@
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from recollect.cli import main
+from recollect.cli import run as run_module
+from recollect.experiments.cell import cells
+from recollect.experiments.configs import config_path
+from recollect.experiments.execute import failed_record
+from recollect.experiments.request import requests
+from recollect.experiments.spec import load_spec
+from recollect.experiments.store import Store
+
+Shown = Callable[..., list[str]]
+
+
+def fill(store: Store, right: Mapping[str, int], memory: tuple[int, ...]) -> None:
+    """Put ten made-up runs of each method there, each with so many of 1000 answers right."""
+    spec = load_spec(config_path("mnist-split"))
+    for request in requests(cells(spec, methods=list(right), memory=memory), range(10)):
+        correct = right[request.cell.method] + 2 * request.seed
+        record = replace(
+            failed_record(request, ""), status="done", correct=((correct,),), total=(1000,)
+        )
+        store.add(request, record)
+
+
+@pytest.fixture
+def shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Shown:
+    """Runs a command whose runs are all there, in a terminal of that width, or into a file."""
+
+    def command(
+        right: Mapping[str, int], *, width: int | None = None, memory: tuple[int, ...] = (500,)
+    ) -> list[str]:
+        fill(Store(tmp_path / "runs"), right, memory)
+        words = ["recollect", "run", "--out", str(tmp_path / "runs"), "--quiet"]
+        words += [word for method in right for word in ("--method", method)]
+        words += [word for size in memory for word in ("--memory", str(size))]
+        monkeypatch.setattr(sys, "argv", words)
+        monkeypatch.setattr(run_module, "write_report", lambda *_: None)
+        if width is not None:
+            monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes the output for a terminal
+            monkeypatch.setenv("COLUMNS", str(width))
+        with pytest.raises(SystemExit):
+            main()
+        told = capsys.readouterr()
+        assert told.err == ""
+        return re.sub(r"\x1b\[[0-9;]*m", "", told.out).splitlines()
+
+    return command
+
+
+MAIN_JOB = {"er": 800, "er-pc-mir": 860}
+
+
+def test_a_terminal_of_80_columns_shows_methods_and_seeds_and_leaves_out_spreads(
+    shown: Shown,
+) -> None:
+    heading, er, best, *about = shown(MAIN_JOB, width=80)
+    assert heading.split()[:5] == ["method", "memory", "n", "accuracy", "forgetting"]
+    assert heading.endswith("less er (95 % interval)      p")
+    assert er.split()[:4] == ["er", "500", "10", "80.9"]
+    assert best.split()[:4] == ["er-pc-mir", "500", "10", "86.9"]
+    assert "+6.0 (+6.0 to +6.0)" in best
+    told = " ".join(" ".join(about).split())
+    assert told.endswith("Left out of a narrow terminal: sd, 95 % interval.")
+    assert "sd over seeds" not in told
+
+
+def test_a_terminal_of_60_columns_still_shows_what_a_comparison_needs(shown: Shown) -> None:
+    heading, er, best, *about = shown(MAIN_JOB, width=60)
+    assert heading.split()[:4] == ["method", "n", "accuracy", "forgetting"]
+    assert er.split()[:3] == ["er", "10", "80.9"]
+    assert best.split()[:3] == ["er-pc-mir", "10", "86.9"]
+    assert "mnist-split, protocol paper, 500 slots." in about[0]
+
+
+def test_a_narrow_terminal_keeps_memory_sizes_that_tell_rows_apart(shown: Shown) -> None:
+    heading, *rows = shown(MAIN_JOB, width=60, memory=(100, 500))
+    assert heading.split()[:5] == ["method", "memory", "n", "accuracy", "forgetting"]
+    assert [row.split()[1] for row in rows[:4]] == ["100", "100", "500", "500"]
+
+
+def test_a_wide_terminal_and_a_file_show_every_column(shown: Shown) -> None:
+    table = shown(MAIN_JOB)
+    assert re.split(r"  +", table[0]) == [
+        *("method", "memory", "n", "accuracy", "sd", "95 % interval", "forgetting"),
+        *("less er (95 % interval)", "p"),
+    ]
+    assert "Left out" not in " ".join(table)
+    assert shown(MAIN_JOB, width=120) == table
+
+
+def test_a_method_without_a_memory_is_the_baseline_of_every_size(shown: Shown) -> None:
+    heading, van, er_p, er_c, *_ = shown({"van": 600, "er-p": 850, "er-c": 740})
+    assert "less van (95 % interval)" in heading
+    assert "(" not in van
+    assert "+25.0 (" in er_p
+    assert "+14.0 (" in er_c
+
+
+def test_baselines_that_differ_are_named_in_each_row(shown: Shown) -> None:
+    # The only method without a memory is compared with ER of one size; the others with their own.
+    heading, *rows = shown({"er": 800, "gss": 820, "van": 600}, memory=(100, 500))
+    assert re.split(r"  +", heading)[-3:] == ["baseline", "difference (95 % interval)", "p"]
+    named = {tuple(row.split()[:2]): re.split(r"  +", row)[-3:-1] for row in rows[:5]}
+    same = "+2.0 (+2.0 to +2.0)"
+    assert named["gss", "100"] == ["er", same]
+    assert named["gss", "500"] == ["er", same]
+    assert named["van", "-"] == ["er, 100 slots", "-20.0 (-20.0 to -20.0)"]

@@ -44,7 +44,7 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
         )
     if path.is_dir():
         raise IsADirectoryError(f"`{path}` is a directory; name a file to save to.")
-    tensors = {name: tensor.detach().contiguous() for name, tensor in checkpoint.tensors.items()}
+    tensors = {name: _packed(tensor.detach()) for name, tensor in checkpoint.tensors.items()}
     facts = json.dumps(checkpoint.facts, allow_nan=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
@@ -141,6 +141,13 @@ def unpack(packed: object, tensors: Mapping[str, Tensor]) -> object:
         return content
     values = [unpack(entry, tensors) for entry in content]
     return tuple(values) if kind == "tuple" else values
+
+
+def _packed(tensor: Tensor) -> Tensor:
+    """Lay the values out side by side; a single one counts as such whatever its stride."""
+    if tensor.numel() == 1:
+        return tensor.clone(memory_format=torch.contiguous_format)
+    return tensor.contiguous()
 
 
 def _digest(tensors: Mapping[str, Tensor], facts: str) -> str:

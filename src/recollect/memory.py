@@ -1,9 +1,10 @@
 """A fixed number of slots that hold examples as they arrived. Mechanics only, no policy."""
 
+import operator
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, SupportsIndex
 
 import torch
 from jaxtyping import Int64
@@ -51,25 +52,25 @@ class Memory:
     """
 
     def __init__(self, capacity: int, *, device: torch.device | str = "cpu") -> None:
-        if isinstance(capacity, bool) or not isinstance(capacity, int):
+        if isinstance(capacity, bool) or not isinstance(capacity, SupportsIndex):
             raise TypeError(f"`capacity` is {capacity!r}; pass a whole number of slots.")
         if capacity < 1:
             raise ValueError(
                 f"`capacity` is {capacity}; a memory needs at least 1 slot. "
                 "To learn without a memory, use method 'van'."
             )
-        self.capacity: Final = capacity
+        self.capacity: Final = operator.index(capacity)  # of a numpy integer, too
         self.device: Final = torch.device(device)
         self.seen = 0  # stream examples so far, stored or not
         self.clock = 0  # updates of the model so far; ages are counted in it
         self._filled = 0
         self._stored: list[Tensor] = []
         self._structure: object = None  # inputs of no examples: structure, shapes and dtypes
-        self.labels = torch.empty(0, device=self.device)
+        self._labels = torch.empty(0, device=self.device)
         # Columns live on the CPU whatever the device: policies read them with Python in the loop.
         # Those of one dtype share a table, so that a slot is written with two operations, not five.
-        self._counts = torch.zeros(capacity, len(_COUNTS), dtype=torch.int64)
-        self._measures = torch.zeros(capacity, len(_MEASURES))
+        self._counts = torch.zeros(self.capacity, len(_COUNTS), dtype=torch.int64)
+        self._measures = torch.zeros(self.capacity, len(_MEASURES))
         self.arrived_at, self.stored_at, self.times_replayed = self._counts.unbind(1)
         self.margin_increment, self.score = self._measures.unbind(1)
 
@@ -92,10 +93,15 @@ class Memory:
     @property
     def nbytes(self) -> int:
         """Bytes of everything held: examples, labels and columns."""
-        held = [*self._stored, self.labels, self._counts, self._measures]
+        held = [*self._stored, self._labels, self._counts, self._measures]
         return sum(tensor.nbytes for tensor in held)
 
     # --- what policies and people look at -------------------------------------------------------
+
+    @property
+    def labels(self) -> Tensor:
+        """The label in each filled slot."""
+        return self._labels if self.is_full else self._labels[: self._filled]
 
     def ages(self, slots: Int64[Tensor, " slots"] | None = None) -> Int64[Tensor, " slots"]:
         """Updates since each example was stored, counting from 1 (a in EX = n / a; note P6)."""
@@ -111,14 +117,12 @@ class Memory:
             raise TypeError(
                 f"`labels` have shape {shape} each, not one class; count them yourself."
             )
-        return dict(sorted(Counter(self.labels[: len(self)].tolist()).items()))
+        return dict(sorted(Counter(self.labels.tolist()).items()))
 
     def slot(self, index: int) -> Slot:
         """Everything about the example in slot `index`."""
         if not 0 <= index < len(self):
-            filled = f"filled slots are 0 to {len(self) - 1}"
-            filled = "the memory holds no example yet" if self.is_empty else filled
-            raise IndexError(f"slot {index} is empty; {filled}.")
+            raise self._empty_slot(index)
         inputs, label = self.read(torch.tensor([index]))
         return Slot(
             index=index,
@@ -134,11 +138,19 @@ class Memory:
     # --- mechanics --------------------------------------------------------------------------------
 
     def read(self, slots: Int64[Tensor, " slots"]) -> tuple[object, Tensor]:
-        """Return inputs and labels of `slots`, as stored, on the memory's device."""
+        """Return inputs and labels of `slots`, as stored, on the memory's device.
+
+        Raises:
+            IndexError: there is no example in one of them.
+        """
+        if not self.is_full:  # of a full one, torch itself refuses slots that are not there
+            empty = [slot for slot in slots.tolist() if not 0 <= slot < len(self)]
+            if empty or self.is_empty:
+                raise self._empty_slot(*empty[:1])
         slots = slots.to(self.device)
         stored = [leaf.index_select(0, slots) for leaf in self._stored]
         inputs = stored[0] if isinstance(self._structure, Tensor) else self._rebuild(stored)
-        return inputs, self.labels.index_select(0, slots)
+        return inputs, self._labels.index_select(0, slots)
 
     def write(
         self,
@@ -158,12 +170,11 @@ class Memory:
         """
         if slots.shape[0] == 0:
             return
-        if not self._stored:
-            self._allocate(inputs, labels)
+        self.make_room(inputs, labels)
         place = slots.to(self.device)
         for held, leaf in zip(self._stored, nested.leaves(inputs), strict=True):
             held.index_copy_(0, place, leaf.to(self.device))
-        self.labels.index_copy_(0, place, labels.to(self.device))
+        self._labels.index_copy_(0, place, labels.to(self.device))
         arrivals = arrived_at.tolist() if isinstance(arrived_at, Tensor) else [arrived_at]
         arrivals *= slots.shape[0] // len(arrivals)  # one number may stand for all
         counts = torch.tensor([(arrival, self.clock, 0) for arrival in arrivals])
@@ -171,6 +182,20 @@ class Memory:
         self._measures.index_fill_(0, slots, 0.0)
         if not self.is_full:
             self._filled = max(self._filled, int(slots.max()) + 1)
+
+    def make_room(self, inputs: object, labels: Tensor) -> bool:
+        """Take the bytes for examples like these; False if they were taken before.
+
+        Writing does this by itself; who must not fail there does it before.
+        """
+        if self._stored:
+            return False
+        self._allocate(inputs, labels)
+        return True
+
+    def give_back_room(self) -> None:
+        """Undo `make_room` in a memory that nothing was written to."""
+        self._stored, self._structure, self._labels = [], None, torch.empty(0, device=self.device)
 
     def check_fits(self, inputs: object, labels: Tensor) -> None:
         """Refuse examples of another structure, shape or dtype than those already stored."""
@@ -194,15 +219,21 @@ class Memory:
                     f"`inputs` has dtype {leaf.dtype}, the memory holds {held.dtype}; convert "
                     "before `observe`, or start with an empty memory."
                 )
-        if labels.dtype != self.labels.dtype or labels.shape[1:] != self.labels.shape[1:]:
+        kept = self._labels
+        if labels.dtype != kept.dtype or labels.shape[1:] != kept.shape[1:]:
             raise TypeError(
                 f"`labels` has dtype {labels.dtype} and shape {tuple(labels.shape[1:])} an "
-                f"example, the memory holds {self.labels.dtype} and {tuple(self.labels.shape[1:])}."
+                f"example, the memory holds {kept.dtype} and {tuple(kept.shape[1:])}."
             )
 
     def mark_replayed(self, slots: Int64[Tensor, " slots"], *, times: int = 1) -> None:
         """Count one more replay of each of `slots` (n in EX = n / a)."""
         self.times_replayed.index_add_(0, slots, torch.ones_like(slots), alpha=times)
+
+    def _empty_slot(self, index: int = 0) -> IndexError:
+        filled = f"filled slots are 0 to {len(self) - 1}"
+        filled = "the memory holds no example yet" if self.is_empty else filled
+        return IndexError(f"slot {index} is empty; {filled}.")
 
     def _columns(self) -> dict[str, Tensor]:
         tables = ((_COUNTS, self._counts), (_MEASURES, self._measures))
@@ -218,9 +249,9 @@ class Memory:
             shape = (self.capacity, *leaf.shape[1:])
             return torch.empty(shape, dtype=leaf.dtype, device=self.device)
 
-        self._stored = [room(leaf) for leaf in nested.leaves(inputs)]
+        stored, places = [room(leaf) for leaf in nested.leaves(inputs)], room(labels)
         self._structure = nested.map_leaves(lambda leaf: leaf[:0].clone(), inputs)
-        self.labels = room(labels)
+        self._stored, self._labels = stored, places
 
     # --- checkpoints ------------------------------------------------------------------------------
 
@@ -236,8 +267,12 @@ class Memory:
         }
         if not self._stored:
             return {}, facts
-        tensors = {name: column[: len(self)] for name, column in self._columns().items()}
-        tensors["labels"] = self.labels[: len(self)]
+        # Copies, because a single entry of a table's column keeps the stride of the table.
+        tensors = {
+            name: column[: len(self)].clone(memory_format=torch.contiguous_format)
+            for name, column in self._columns().items()
+        }
+        tensors["labels"] = self.labels
         tensors |= {f"inputs.{i}": held[: len(self)] for i, held in enumerate(self._stored)}
         return tensors, facts
 
@@ -271,7 +306,7 @@ class Memory:
             memory._allocate(inputs, tensors["labels"])
             for held, leaf in zip(memory._stored, stored, strict=True):
                 held[:filled] = leaf
-            memory.labels[:filled] = tensors["labels"]
+            memory._labels[:filled] = tensors["labels"]
             for name, column in memory._columns().items():
                 column[:filled] = tensors[name]
             memory._filled = filled

@@ -95,6 +95,39 @@ def test_saved_and_loaded_at_every_step_nothing_is_different(
     assert differences(fingerprint(world), fingerprint(twin)) == []
 
 
+@pytest.mark.parametrize("capacity", [1, CAPACITY])
+@pytest.mark.parametrize("name", ["er", "er-c", "er-cb", "er-pc-mir"])
+def test_a_memory_of_one_example_goes_on_bit_for_bit(
+    name: str, capacity: int, tmp_path: Path
+) -> None:
+    def build(seed: int = 0) -> Learner:
+        return learner(name, capacity=capacity, replay=1, seed=seed)
+
+    world, twin = build(), build()
+    for step, batch in enumerate(stream(5, size=1)):
+        assert world.memory is not None
+        assert len(world.memory) == min(step, capacity)
+        world.save(tmp_path / "it")
+        world = build(seed=99)
+        world.load(tmp_path / "it")
+        world.observe(*batch)
+        twin.observe(*batch)
+    assert differences(fingerprint(world), fingerprint(twin)) == []
+
+
+def test_a_buffer_that_is_one_number_of_a_larger_table_is_kept(tmp_path: Path) -> None:
+    def build() -> Learner:
+        net = model()
+        net.register_buffer("rate", torch.tensor([[0.5, 0.25], [1.0, 2.0]])[:1, 1])
+        return Learner(net, sgd(net))
+
+    world, other = build(), build()
+    world.model.get_buffer("rate").fill_(3)
+    world.save(tmp_path / "it")
+    other.load(tmp_path / "it")
+    assert other.model.get_buffer("rate").tolist() == [3]
+
+
 OPTIMIZERS: dict[str, Callable[[nn.Module], torch.optim.Optimizer]] = {
     "adam": lambda net: torch.optim.Adam(net.parameters(), lr=torch.tensor(0.01)),
     "adamw": lambda net: torch.optim.AdamW(net.parameters(), amsgrad=True),
@@ -278,6 +311,73 @@ def test_what_a_policy_of_ones_own_remembers_is_kept(tmp_path: Path) -> None:
     other.load(tmp_path / "it")
     run(other, batches[4:])
     assert all(map(torch.equal, contents(other), contents(twin)))
+
+
+class Counts(nn.Module):
+    """Keeps what it knows outside parameters and buffers, as `get_extra_state` is there for."""
+
+    def __init__(self, known: Any = 0) -> None:
+        super().__init__()
+        self.body, self.known = model(), known
+
+    @override
+    def forward(self, inputs: Tensor) -> Tensor:
+        if isinstance(self.known, int):
+            self.known += self.training
+            return self.body(inputs) / (1 + self.known)
+        return self.body(inputs)
+
+    @override
+    def get_extra_state(self) -> Any:
+        return self.known
+
+    @override
+    def set_extra_state(self, state: Any) -> None:
+        self.known = state
+
+
+def counting(known: Any = 0) -> Learner:
+    net = nn.Sequential(Counts(known))
+    return Learner(net, sgd(net), memory=Memory(CAPACITY))
+
+
+def test_what_a_module_keeps_as_extra_state_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    world, other, twin = counting(), counting(), counting()
+    batches = stream(5)
+    run(twin, batches)
+    run(world, batches[:3]).save(tmp_path / "it")
+    other.load(tmp_path / "it")
+    run(other, batches[3:])
+    assert differences(fingerprint(other), fingerprint(twin)) == []
+
+
+@pytest.mark.parametrize(
+    "known", [{"table": torch.arange(3), "names": ["a", None]}, (1.5, "x"), torch.ones(2)]
+)
+def test_extra_state_of_any_structure_comes_back(known: Any, tmp_path: Path) -> None:
+    counting(known).save(tmp_path / "it")
+    other = counting(None)
+    other.load(tmp_path / "it")
+    assert repr(other.model[0].known) == repr(known)  # type: ignore[index]
+
+
+def test_extra_state_that_needs_a_pickle_is_refused_when_saving(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"`extra state.0` is a object, which .* pickle"):
+        counting(object()).save(tmp_path / "it")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_checkpoint_without_the_models_extra_state_is_refused(tmp_path: Path) -> None:
+    class Plain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = model()
+
+    net = nn.Sequential(Plain())
+    Learner(net, sgd(net), memory=Memory(CAPACITY)).save(tmp_path / "it")
+    world = counting()
+    with refused(world, r"another model; nothing was loaded.*extra state of \['0'\]"):
+        world.load(tmp_path / "it")
 
 
 # --- being refused --------------------------------------------------------------------------------

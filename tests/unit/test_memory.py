@@ -1,3 +1,6 @@
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -218,6 +221,43 @@ def test_an_empty_memory_says_that_it_has_no_slot_to_show() -> None:
         Memory(3).slot(0)
 
 
+@pytest.mark.parametrize("slots", [[3], [0, 4], [-1], [1, 9]])
+def test_reading_a_slot_without_an_example_is_refused(slots: list[int]) -> None:
+    with pytest.raises(IndexError, match=r"slot (3|4|-1|9) is empty; filled slots are 0 to 2"):
+        filled(3).read(torch.tensor(slots))
+
+
+@pytest.mark.parametrize("slots", [[4], [0, -1]])
+def test_reading_a_slot_that_a_full_memory_does_not_have_is_refused(slots: list[int]) -> None:
+    with pytest.raises(IndexError):
+        filled(4).read(torch.tensor(slots))
+
+
+@pytest.mark.parametrize("slots", [[0], []])
+def test_an_empty_memory_says_that_it_has_nothing_to_read(slots: list[int]) -> None:
+    with pytest.raises(IndexError, match="slot 0 is empty; the memory holds no example yet"):
+        Memory(3).read(torch.tensor(slots, dtype=torch.int64))
+
+
+def test_labels_are_those_of_filled_slots() -> None:
+    assert [memory.labels.tolist() for memory in (Memory(4), filled(3), filled(4))] == [
+        [],
+        [0, 10, 20],
+        [0, 10, 20, 30],
+    ]
+
+
+def test_room_that_was_made_can_be_given_back() -> None:
+    memory = Memory(4)
+    assert memory.make_room(torch.zeros(1, 2), torch.tensor([0]))
+    assert not memory.make_room(torch.zeros(1, 2), torch.tensor([0]))
+    assert (len(memory), memory.nbytes) == (0, 4 * (COLUMN_BYTES + 2 * 4 + 8))
+    memory.give_back_room()
+    assert memory.nbytes == 4 * COLUMN_BYTES
+    memory.write(torch.tensor([0]), torch.zeros(1, 3), torch.tensor([0.5]), arrived_at=1)
+    assert len(memory) == 1
+
+
 def test_repr_tells_how_full_it_is() -> None:
     assert repr(filled(3)) == "Memory(capacity=4, filled=3, seen=3)"
 
@@ -235,6 +275,12 @@ def test_a_capacity_below_one_is_refused(capacity: int) -> None:
 def test_a_capacity_that_is_no_whole_number_is_refused(capacity: object) -> None:
     with pytest.raises(TypeError, match=f"`capacity` is {capacity!r}; pass a whole number"):
         Memory(capacity)  # type: ignore[arg-type]
+
+
+def test_a_numpy_capacity_is_the_whole_number_it_holds() -> None:
+    capacity: Any = np.int64(3)
+    assert repr(Memory(capacity)) == "Memory(capacity=3, filled=0, seen=0)"
+    assert type(Memory(capacity).capacity) is int
 
 
 def test_an_empty_memory_takes_any_shape() -> None:
@@ -285,7 +331,7 @@ def _state_of(memory: Memory) -> tuple[dict[str, list[object]], dict[str, object
     return {name: tensor.tolist() for name, tensor in tensors.items()}, facts
 
 
-@pytest.mark.parametrize("count", [0, 3, 4])
+@pytest.mark.parametrize("count", [0, 1, 3, 4])
 def test_a_memory_comes_back_from_its_state(count: int) -> None:
     memory = filled(count) if count else Memory(4)
     memory.clock, memory.seen = 6, 11
@@ -296,6 +342,12 @@ def test_a_memory_comes_back_from_its_state(count: int) -> None:
     assert _state_of(again) == _state_of(memory)
     assert (len(again), again.seen, again.clock, again.capacity) == (count, 11, 6, 4)
     assert again.nbytes == memory.nbytes
+
+
+@pytest.mark.parametrize(("count", "capacity"), [(1, 4), (1, 1), (3, 4)])
+def test_values_of_a_state_lie_side_by_side(count: int, capacity: int) -> None:
+    tensors, _ = filled(count, capacity=capacity).state()
+    assert all(tensor.stride(-1) == 1 for tensor in tensors.values())
 
 
 def test_a_memory_of_structured_inputs_comes_back_from_its_state() -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from recollect import nested
 from recollect.errors import NonFiniteError
-from recollect.learner.batch import Batch
+from recollect.learner.batch import Batch, versions_of
 from recollect.memory import Memory
 from recollect.retrieval import Retrieval
 from recollect.rules import Rule
@@ -30,6 +30,7 @@ def checked_batch(inputs: object, labels: object, *, classes: str | None) -> Bat
     tensors = nested.leaves(inputs)
     if not tensors:
         raise ValueError("`inputs` holds no tensor; pass at least one.")
+    may_be_learnt_from = True
     for tensor in tensors:
         if tensor.ndim == 0:
             raise ValueError("`inputs` has no dimension for examples; add one in front.")
@@ -40,15 +41,28 @@ def checked_batch(inputs: object, labels: object, *, classes: str | None) -> Bat
                 "example."
             )
         check_finite("inputs", tensor)
+        may_be_learnt_from = may_be_learnt_from and not tensor.is_inference()
     if labels.requires_grad or any(tensor.requires_grad for tensor in tensors):
         # Another model's history must not come along: the memory would keep it alive for ever.
         inputs, labels = nested.map_leaves(Tensor.detach, inputs), labels.detach()
+    if not may_be_learnt_from:  # autograd takes no tensor made in inference mode, but a copy
+        inputs = nested.map_leaves(Tensor.clone, inputs)
     if labels.shape[0] == 0:
         raise ValueError("`inputs` is an empty batch; pass at least one example.")
     check_finite("labels", labels)
     if classes is not None:
         _check_classes(labels, classes)
-    return Batch(inputs, labels)
+    return Batch(inputs, labels, versions_of(inputs))
+
+
+def check_untouched(inputs: object, versions: list[int] | None) -> None:
+    """Refuse a transform or a model that writes to its inputs: the memory keeps what arrived."""
+    if versions is not None and versions_of(inputs) != versions:
+        raise ValueError(
+            "`inputs` was changed in place by `transform` or the model, which must leave it as it "
+            "came; make something new there, as `x / 255` does and `x.div_(255)` does not. What "
+            "you passed is changed, so pass it afresh; nothing else is."
+        )
 
 
 def check_finite(name: str, tensor: Tensor) -> None:

@@ -2,7 +2,8 @@
 
 import os
 from functools import partial
-from typing import Any, Final
+from operator import index
+from typing import Any, Final, SupportsIndex
 
 import torch
 from jaxtyping import Int64
@@ -10,10 +11,11 @@ from torch import Tensor, nn
 
 from recollect.checkpoint import read_checkpoint, write_checkpoint
 from recollect.gradients import Measurement
-from recollect.learner.batch import Batch
+from recollect.learner.batch import Batch, versions_of
 from recollect.learner.checks import (
     check_gradients,
     check_gram,
+    check_untouched,
     checked_admitted,
     checked_batch,
     checked_slots,
@@ -55,8 +57,9 @@ class Learner:
     precision, and nothing else does.
 
     Args:
-        model: Any module that maps inputs to logits (or to whatever `loss` takes). It is trained in
-            the mode it is in; keep it in `train()`.
+        model: Any module that maps inputs to logits, or to anything that `loss` takes. It is
+            trained in the mode it is in; keep it in `train()`. Layers may be replaced between two
+            steps, as in widening the head, if the optimizer is given their parameters.
         optimizer: Any `torch.optim` optimizer over the model's parameters. Parameters it does not
             hold are treated as frozen.
         memory: Where examples are kept. None learns from the incoming batch alone (VAN).
@@ -66,7 +69,7 @@ class Learner:
         rule: How gradients become one update. Default `GradientSum()`.
         loss: `loss(outputs, labels)` with one value an example. Default cross entropy on logits.
         transform: Stored form to model input, on the model's device; for instance uint8 images to
-            floats. The memory keeps what arrived.
+            floats. It must not work in place: the memory keeps what arrived.
         iterations: Updates per incoming batch, each with slots of its own.
         passes: How examples go through the network, which matters under BatchNorm (note P12):
             `"joint"`, incoming and replayed in one pass; `"separate"`, one after the other, as the
@@ -120,7 +123,7 @@ class Learner:
             raise ValueError(f"`iterations` is {iterations!r}; pass a whole number from 1.")
         check_passes(passes, rule)
         check_weighs(weighs)
-        if isinstance(seed, bool) or not isinstance(seed, int):
+        if isinstance(seed, bool) or not isinstance(seed, SupportsIndex):
             raise TypeError(f"`seed` is {seed!r}; pass a whole number.")
         if isinstance(optimizer, torch.optim.LBFGS):
             raise TypeError("`optimizer` is LBFGS, which evaluates the loss itself; use another.")
@@ -138,20 +141,20 @@ class Learner:
         # Storage, retrieval and the model (dropout) draw from generators of their own: learners
         # with the same seed store the same examples whatever their rule draws.
         self.generators: Final = {
-            purpose: derived_generator(seed, purpose)
+            purpose: derived_generator(index(seed), purpose)
             for purpose in ("storage", "retrieval", "model")
         }
         self._network: Final = Network(
             model, optimizer, loss=loss, transform=transform, weighs=weighs
         )
-        self._snapshot: Final = Snapshot(model, optimizer)
+        self._snapshot = Snapshot(model, optimizer)
         # Parts of the library draw from the generators they are given; others may do as they like.
         others = [
             part
             for part in (storage, retrieval, rule)
             if part is not None and not type(part).__module__.startswith("recollect.")
         ]
-        self._may_draw: Final = bool(others) or self._network.may_draw
+        self._others_may_draw: Final = bool(others)
 
     # --- the step ---------------------------------------------------------------------------------
 
@@ -174,6 +177,7 @@ class Learner:
         incoming = self._checked(inputs, labels)
         with self._network.in_full_precision(), self._all_or_nothing() as transaction:
             admitted = self._admit(incoming)
+            self._make_room(incoming, admitted, transaction)
             margins = self._watch_margins(incoming, admitted, transaction)
             if not self._ends_with_the_update(admitted):
                 transaction.keep_weights()
@@ -199,6 +203,7 @@ class Learner:
         if margins is not None:
             margins.learnt_from(found.outputs)
         gram, weights, target = self._weigh(found)
+        check_untouched(incoming.inputs, incoming.versions)
         self._descend(target, transaction)
         if self.memory is not None:
             self.memory.clock += 1
@@ -250,6 +255,15 @@ class Learner:
         admitted = self.storage.admit(incoming.labels, self.memory, self.generators["storage"])
         return checked_admitted(admitted, len(incoming), self.storage)
 
+    def _make_room(
+        self, incoming: Batch, admitted: Int64[Tensor, " admitted"], transaction: Transaction
+    ) -> None:
+        """Take the memory's bytes before the model moves: there may not be that many."""
+        if self.memory is None or not self.memory.is_empty or not admitted.numel():
+            return
+        if self.memory.make_room(incoming.inputs, incoming.labels):
+            transaction.on_failure(self.memory.give_back_room)
+
     def _store(
         self, incoming: Batch, admitted: Int64[Tensor, " admitted"], margins: MarginWatch | None
     ) -> Written:
@@ -264,6 +278,7 @@ class Learner:
             rng = self.generators["storage"]
             placement = self.storage.place(incoming.labels[admitted], memory, evidence, rng)
             written = written_slots(placement, memory, admitted)
+            check_untouched(incoming.inputs, incoming.versions)
             written.commit(memory, incoming, placement, increments)
         memory.seen += len(incoming)
         return written
@@ -273,14 +288,19 @@ class Learner:
     def predict(self, inputs: object, *, batch_size: int | None = None) -> Any:
         """Return the model's outputs in evaluation mode; model, memory and randomness stay as is.
 
-        A tensor of logits, or whatever else the model returns.
+        A tensor of logits, or whatever else the model returns; in several passes, tensors of a row
+        an example only.
 
         Args:
             inputs: In stored form, as for `observe`.
             batch_size: Examples per pass; None passes all at once.
         """
+        self._notice_changes()
+        versions = versions_of(inputs)
         with DrawingFrom(self.generators["model"], self._network.device, advance=False):
-            return self._network.predict(inputs, batch_size=batch_size)
+            outputs = self._network.predict(inputs, batch_size=batch_size)
+        check_untouched(inputs, versions)
+        return outputs
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write model, optimizer, memory, counters and generators to one file, whole or not."""
@@ -299,7 +319,8 @@ class Learner:
     def _checked(self, inputs: object, labels: object) -> Batch:
         if not torch.is_grad_enabled():
             raise ValueError("gradients are switched off; call `observe` outside `no_grad`.")
-        self._network.look_for_frozen()
+        self._notice_changes()
+        self._network.check_trains()
         if not self.model.training:
             raise ValueError(
                 "the model is in evaluation mode; call `model.train()` before `observe`. To "
@@ -316,6 +337,11 @@ class Learner:
         self._network.settle_memory_order(batch.inputs)
         return batch
 
+    def _notice_changes(self) -> None:
+        """Take the model as it is now: its head may have been widened, or a part frozen."""
+        if self._network.notice_changes():
+            self._snapshot = Snapshot(self.model, self.optimizer)
+
     def _ends_with_the_update(self, admitted: Int64[Tensor, " admitted"]) -> bool:
         """Whether nothing that could raise is left behind one checked update."""
         if self.iterations > 1:
@@ -325,7 +351,8 @@ class Learner:
         return not admitted.numel() and self.storage.margins in ("never", "insertion")
 
     def _all_or_nothing(self) -> Transaction:
-        device = self._network.device if self._may_draw else None
+        may_draw = self._others_may_draw or self._network.may_draw
+        device = self._network.device if may_draw else None
         return Transaction(self._snapshot, self.generators, self.memory, self.storage, device)
 
     def _watch_margins(

@@ -20,8 +20,8 @@ _NOTHING = torch.empty(0)
 class MarginWatch:
     """Take margins before and after what a policy wants measured, and nothing else.
 
-    Margins are taken in evaluation mode, each example on its own, so that BatchNorm's statistics
-    and dropout do not pass for learning.
+    Margins are taken in evaluation mode, each example on its own, with the same draws every time,
+    so that BatchNorm's statistics, dropout and augmentation do not pass for learning.
 
     Args:
         network: The model.
@@ -47,6 +47,7 @@ class MarginWatch:
         self._timing, self._newcomers, self._transaction = timing, newcomers, transaction
         self._newcomers_before = self._stored_before = self._replayed_before = _NOTHING
         self._logits_before: Tensor | None = None
+        self._draws = network.same_draws()
         # In a mode-free network the training pass gives the same outputs: see `learnt_from`.
         if timing in ("insertion", "both", "all") and len(newcomers) and not network.is_mode_free:
             self._newcomers_before = self._margins(newcomers)
@@ -60,11 +61,18 @@ class MarginWatch:
 
     def learnt_from(self, outputs: object) -> None:
         """Take the newcomers' margins from the pass that is about to teach them the first time."""
-        if self._timing == "replay" or self._newcomers_before.numel() or not len(self._newcomers):
+        is_known = self._newcomers_before.numel() or self._logits_before is not None
+        if self._timing == "replay" or is_known or not len(self._newcomers):
             return
-        if self._logits_before is None:
-            assert isinstance(outputs, Tensor)  # classes are asked for, so these are logits
-            self._logits_before = outputs.index_select(0, self._admitted.to(outputs.device))
+        if self._draws.have_begun():  # the pass was augmented, and margins are not taken so
+            self._newcomers_before = self._margins(self._newcomers)
+            return
+        if not isinstance(outputs, Tensor):
+            raise TypeError(
+                "the storage policy measures margins, but the model's outputs are not one tensor "
+                "of a row an example; return a (examples, classes) tensor of logits."
+            )
+        self._logits_before = outputs.index_select(0, self._admitted.to(outputs.device))
 
     def after_update(self, slots: Int64[Tensor, " replayed"]) -> None:
         """Note the increments of what was replayed."""
@@ -84,7 +92,7 @@ class MarginWatch:
 
     def _newcomers_increments(self, before: Tensor) -> Float[Tensor, " admitted"]:
         """Take the margins before and after at once."""
-        after = check_logits(self._network.predict(self._newcomers.inputs), self._newcomers.labels)
+        after = self._logits(self._newcomers)
         labels = self._newcomers.labels.to(after.device).long()
         both = margins(torch.cat((before, after)), torch.cat((labels, labels))).float().cpu()
         return both[len(self._newcomers) :] - both[: len(self._newcomers)]
@@ -105,5 +113,9 @@ class MarginWatch:
         return self._margins(Batch(*self._memory.read(slots)))
 
     def _margins(self, batch: Batch) -> Float[Tensor, " examples"]:
-        logits = check_logits(self._network.predict(batch.inputs), batch.labels)
+        logits = self._logits(batch)
         return margins(logits, batch.labels.to(logits.device).long()).float().cpu()
+
+    def _logits(self, batch: Batch) -> Float[Tensor, "examples classes"]:
+        with self._draws.again():
+            return check_logits(self._network.predict(batch.inputs), batch.labels)

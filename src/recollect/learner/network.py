@@ -1,9 +1,9 @@
 """The model with its loss: passes that train, and passes that only look."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache, partial, reduce
+from functools import lru_cache, partial
 from typing import Any, Final, Literal
 
 import torch
@@ -21,9 +21,12 @@ from recollect.gradients.chain import (
 )
 from recollect.gradients.precision import at_least, autocast_again, running_autocast
 from recollect.learner.batch import Batch
-from recollect.learner.buffers import BufferCopies
 from recollect.learner.checks import check_logits, check_not_probabilities, checked_losses
 from recollect.learner.memory_order import channels_last, may_gain, takes_channels_last
+from recollect.learner.model_watch import ModelWatch
+from recollect.learner.outputs import by_example, cut, put_together
+from recollect.learner.randomness import SameDraws, keeping_generators
+from recollect.learner.unseen import evaluating_unseen, leaving_no_trace
 
 # Layers that compute the same in both modes, keep no statistics and draw nothing. Any other class,
 # a model of the user's included, may look at `self.training`.
@@ -53,7 +56,7 @@ class Pass:
     """
 
     losses: Float[Tensor, " examples"]
-    outputs: object  # a tensor, or whatever else the loss takes
+    outputs: object | None  # see `by_example`
     gradients: Gradients | Measurement
 
 
@@ -69,41 +72,78 @@ class Network:
         transform: Transform | None,
         weighs: Weighs = "losses",
     ) -> None:
-        self.model = model
+        self.model, self._optimizer = model, optimizer
         self._weighs = weighs
+        self._loss, self._transform = loss, transform
         self.classifies = loss is None
-        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        self._held = {name: p for name, p in model.named_parameters() if id(p) in held}
-        self._trainable: list[bool] | None = None
-        self.parameters: dict[str, nn.Parameter] = {}
-        self.look_for_frozen()
-        self._loss = loss
-        self._transform = transform
-        self._seen_logits = False
-        self._channels_last: bool | None = None if may_gain(model, self.device) else False
         self._autocast: torch.dtype | None = None
-        #: Whether training and evaluation mode are the same, so that no switching is needed.
-        self.is_mode_free = all(type(module) in _MODE_FREE for module in model.modules())
+        self._watch = ModelWatch(model, optimizer)
+        self._held: dict[str, nn.Parameter] = {}
+        self._left_out: dict[str, nn.Parameter] = {}
+        self._placed: Tensor = next(model.parameters(), torch.empty(0))  # none at all is refused
+        self._build()
+        self.check_trains()
 
     @property
     def may_draw(self) -> bool:
         """Whether a pass may draw from torch's own generator, as dropout does."""
         return not self.is_mode_free or self._transform is not None or self._loss is not None
 
-    def look_for_frozen(self) -> None:
-        """Notice parameters that were frozen or freed since the last step."""
-        trainable = [parameter.requires_grad for parameter in self._held.values()]
-        if trainable == self._trainable:
-            return
-        self._trainable = trainable
+    def notice_changes(self) -> bool:
+        """Notice layers that were replaced, and parameters frozen or freed, since the last step.
+
+        Returns:
+            Whether layers or parameters were replaced.
+        """
+        replaced = self._watch.sees_another()
+        if replaced:
+            self._build()
+            self._watch.remember()
+        elif [p.requires_grad for p in self._held.values()] != self._trainable:
+            self._find_trainable()
+        return replaced
+
+    def _build(self) -> None:
+        """Find out all that follows from the model's layers and the optimizer's parameters."""
+        held = {id(p) for group in self._optimizer.param_groups for p in group["params"]}
+        named = dict(self.model.named_parameters())
+        self._left_out = {
+            name: parameter
+            for name, parameter in named.items()
+            if id(parameter) not in held
+            and (name in self._left_out or self._held.get(name, parameter) is not parameter)
+        }
+        self._held = {name: p for name, p in named.items() if id(p) in held}
+        #: Whether training and evaluation mode are the same, so that no switching is needed.
+        self.is_mode_free = all(type(module) in _MODE_FREE for module in self.model.modules())
+        self._seen_logits = False
+        self._find_trainable()
+        self._channels_last: bool | None = None if may_gain(self.model, self.device) else False
+
+    def _find_trainable(self) -> None:
+        """Find out all that follows from which parameters are frozen."""
+        self._trainable = [parameter.requires_grad for parameter in self._held.values()]
         self.parameters = {name: p for name, p in self._held.items() if p.requires_grad}
         self.engine = GradientEngine(self.model, self.parameters)
         self._chain = Chain.of(self.model, self.parameters) if self.classifies else None
         self.num_weights = sum(parameter.numel() for parameter in self.parameters.values())
+        self._placed = next(iter(self.parameters.values()), self._placed)
+
+    def check_trains(self) -> None:
+        """Refuse a model in which nothing can be learnt, or not what was learnt before."""
+        if self.parameters and not self._left_out:
+            return
         if not self.parameters:
             raise ValueError(
                 "`optimizer` holds none of the model's trainable parameters; build it from "
                 "`model.parameters()`, and leave some of them unfrozen."
+            )
+        left_out = [name for name, p in self._left_out.items() if p.requires_grad]
+        if left_out:
+            raise ValueError(
+                f"`{left_out[0]}` was replaced by a parameter that `optimizer` does not hold, and "
+                "would not be trained; call `optimizer.add_param_group({'params': ...})` with the "
+                "new layer's parameters, or freeze them with `requires_grad_(False)`."
             )
 
     def settle_memory_order(self, inputs: object) -> None:
@@ -113,8 +153,9 @@ class Network:
         chooses alike.
         """
         if self._channels_last is None:
-            modes = (partial(evaluating_unseen, self.model), partial(leaving_no_trace, self.model))
-            with leaving_no_trace(self.model), self.in_full_precision():  # a transform may draw
+            place = self.model, self.device
+            modes = partial(evaluating_unseen, *place), partial(leaving_no_trace, *place)
+            with leaving_no_trace(*place), self.in_full_precision():  # a transform may draw
                 prepared = self._prepared(inputs)
             self._channels_last = takes_channels_last(self._call, prepared, modes)
 
@@ -150,7 +191,7 @@ class Network:
         found = torch.autograd.grad(objective, list(self.parameters.values()), allow_unused=True)
         pairs = zip(self.parameters, found, strict=True)
         gradients = {name: gradient for name, gradient in pairs if gradient is not None}
-        return Pass(losses.detach(), detached(outputs), gradients)
+        return Pass(losses.detach(), by_example(outputs, len(batch)), gradients)
 
     def measure(self, batch: Batch, *, incoming: int) -> Pass:
         """Measure the mean gradient of the first `incoming` examples, and each later one's.
@@ -175,7 +216,7 @@ class Network:
         kind = losses.dtype, losses.device
         objective = Objective(losses, coefficients(*kind), groups, scales(*kind))
         measured = tape.measure_losses(objective, to_be_joined=not incoming)
-        return Pass(losses.detach(), detached(outputs), measured)
+        return Pass(losses.detach(), by_example(outputs, len(batch)), measured)
 
     def measure_groups(
         self, batch: Batch, groups: Groups, coefficients: Numbers, scales: Numbers
@@ -199,7 +240,7 @@ class Network:
             outputs, losses = self._losses(prepared, batch)
         kind = losses.dtype, losses.device
         measured = tape.measure(losses, coefficients(*kind), groups, scales(*kind))
-        return Pass(losses.detach(), detached(outputs), measured)
+        return Pass(losses.detach(), by_example(outputs, len(batch)), measured)
 
     def _pass_chain(
         self, chain: Chain, prepared: object, batch: Batch, coefficients: Numbers
@@ -218,10 +259,24 @@ class Network:
 
     # --- passes that only look --------------------------------------------------------------------
 
+    def unseen(self) -> AbstractContextManager[None]:
+        """Leave no trace of what is done in a block; free where there can be none."""
+        if not self.is_mode_free:
+            return leaving_no_trace(self.model, self.device)
+        return keeping_generators(self.device) if self.may_draw else nullcontext()
+
+    def evaluating_unseen(self) -> AbstractContextManager[None]:
+        """Do the same in evaluation mode."""
+        return self.unseen() if self.is_mode_free else evaluating_unseen(self.model, self.device)
+
+    def same_draws(self) -> SameDraws:
+        """From here on, let passes that are to be compared see the same augmentation."""
+        return SameDraws(self.device if self.may_draw else None)
+
     @torch.no_grad()
     def look(self, batch: Batch) -> Float[Tensor, " examples"]:
         """Return losses with the model in the mode it is in, leaving no trace."""
-        with nullcontext() if self.is_mode_free else leaving_no_trace(self.model):
+        with self.unseen():
             return self.losses(batch)[1]
 
     @torch.no_grad()
@@ -232,23 +287,22 @@ class Network:
         self.settle_memory_order(inputs)
         count = len(nested.leaves(inputs)[0])
         size = count if batch_size is None else batch_size
-        with (
-            nullcontext() if self.is_mode_free else evaluating_unseen(self.model),
-            self.in_full_precision(),
-        ):
-            parts = []
-            for start in range(0, max(count, 1), max(size, 1)):
-                prepared = self._prepared(_slice(inputs, start, start + size))
+        with self.evaluating_unseen(), self.in_full_precision():
+            parts, starts = [], range(0, max(count, 1), max(size, 1))
+            for start in starts:
+                prepared = self._prepared(cut(inputs, start, start + size))
                 with autocast_again(self._autocast, self.device):
                     parts.append(self._call(prepared))
-        return parts[0] if len(parts) == 1 else reduce(nested.concat, parts)
+        if len(parts) == 1:
+            return parts[0]
+        return put_together(parts, [min(size, count - start) for start in starts])
 
     # --- the forward pass -------------------------------------------------------------------------
 
     @property
     def device(self) -> torch.device:
         """Where the model lives."""
-        return next(iter(self.parameters.values())).device
+        return self._placed.device
 
     def losses(self, batch: Batch) -> tuple[object, Float[Tensor, " examples"]]:
         """Run the model on stored-form examples; return outputs and one loss each."""
@@ -321,47 +375,3 @@ def _row_scales(
     """K for the share of each of K replayed examples, 1 for that of all incoming ones."""
     scales = [1.0] * bool(incoming) + [float(replayed)] * replayed
     return torch.tensor(scales, dtype=dtype, device=device)
-
-
-def detached(outputs: object) -> object:
-    """Cut outputs of any structure off the graph."""
-    if isinstance(outputs, Tensor):
-        return outputs.detach()
-    return nested.map_leaves(Tensor.detach, outputs)
-
-
-def _slice(inputs: object, start: int, stop: int) -> object:
-    return nested.map_leaves(lambda leaf: leaf[start:stop], inputs)
-
-
-@contextmanager
-def leaving_no_trace(model: nn.Module) -> Iterator[None]:
-    """Put the model's buffers and torch's generator back afterwards, to the bit."""
-    buffers = BufferCopies(model)
-    buffers.take()
-    random_state = torch.get_rng_state()
-    try:
-        yield
-    finally:
-        buffers.restore()
-        torch.set_rng_state(random_state)
-
-
-@contextmanager
-def evaluating_unseen(model: nn.Module) -> Iterator[None]:
-    """Switch to evaluation mode and leave no trace of what happens in it."""
-    with leaving_no_trace(model), evaluating(model):
-        yield
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Switch every module to evaluation mode, and each back to its own mode afterwards."""
-    training = [module for module in model.modules() if module.training]
-    for module in training:
-        module.training = False
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True

@@ -18,10 +18,9 @@ from recollect.learner.network import (
     Numbers,
     Pass,
     Weighs,
-    leaving_no_trace,
     mean_weights,
 )
-from recollect.rules import GradientSum, PrincipalDirection, Rule
+from recollect.rules import GradientSum, Rule
 
 Passes = Literal["joint", "separate", "grouped"]
 
@@ -31,7 +30,7 @@ class Found:
     """Losses and outputs of incoming, then replayed examples; gradients summed or one by one."""
 
     losses: Float[Tensor, " examples"]
-    outputs: object
+    outputs: object | None
     gradients: Gradients | Measurement
 
 
@@ -70,7 +69,7 @@ class IncomingPass:
         if self.passes == "joint" and mixes_examples(self._network.model):
             # The training pass will be joint, with other statistics; this one only looks.
             if self._looked is None:
-                with leaving_no_trace(self._network.model):
+                with self._network.unseen():
                     self._looked = self._differentiate()
             return _written(self._looked.gradients)
         # Without mixing the joint pass has the same gradients: this pass can be its first half.
@@ -112,8 +111,9 @@ def find_gradients(
 
 
 def _all_of(passes: list[Pass], gradients: Gradients | Measurement) -> Found:
-    losses = torch.cat([found.losses for found in passes])
-    return Found(losses, reduce(nested.concat, [found.outputs for found in passes]), gradients)
+    losses, parts = torch.cat([found.losses for found in passes]), [f.outputs for f in passes]
+    outputs = None if any(part is None for part in parts) else reduce(nested.concat, parts)
+    return Found(losses, outputs, gradients)
 
 
 def _joint(network: Network, incoming: Batch, replayed: Batch, rule: Rule) -> Found:
@@ -147,9 +147,9 @@ def _mean_of(batch: Batch) -> Numbers:
 
 
 def _parts(replayed: Batch, rule: Rule) -> list[Batch]:
-    assert isinstance(rule, PrincipalDirection)
-    assert rule.groups is not None
-    number = min(rule.groups, len(replayed))
+    groups = _groups_of(rule)
+    assert groups is not None  # `check_passes` saw them
+    number = min(groups, len(replayed))
     return [replayed.take(part) for part in torch.arange(len(replayed)).tensor_split(number)]
 
 
@@ -197,8 +197,19 @@ def check_passes(passes: str, rule: Rule) -> None:
     if passes not in get_args(Passes):
         choices = ", ".join(map(repr, get_args(Passes)))
         raise ValueError(f"`passes` is {passes!r}; choose one of {choices}.")
-    if passes == "grouped" and getattr(rule, "groups", None) is None:
+    if passes == "grouped" and _groups_of(rule) is None:
         raise ValueError(
             "`passes` is 'grouped', but the rule has no groups; use "
             "PrincipalDirection(groups=...), or passes 'joint' or 'separate'."
         )
+
+
+def _groups_of(rule: Rule) -> int | None:
+    """In how many groups a rule wants replayed examples; most know of none."""
+    groups: object = getattr(rule, "groups", None)
+    if groups is None or (type(groups) is int and groups > 0):
+        return groups
+    raise ValueError(
+        f"`groups` of rule {type(rule).__name__} is {groups!r}; make it a whole number from 1, or "
+        "None."
+    )

@@ -16,7 +16,8 @@ class Update:
 
     Attributes:
         losses: Loss of each example before the update: the incoming ones, then the replayed.
-        outputs: What the model said about them, detached: a tensor, or whatever the loss takes.
+        outputs: What the model said about them, detached: a tensor, or a nesting of tensors. None
+            if it answers with anything else, or not with a row an example.
         replayed_slots: Slots replayed, none while the memory is empty.
         num_incoming: How many of the examples are the incoming ones.
         gram: Inner products of (g, g_1..g_K) where the rule needed them; row 0 is the incoming g.
@@ -42,7 +43,9 @@ class Update:
 
     @property
     def incoming_outputs(self) -> Any:
-        """What the model said about the incoming examples before the update."""
+        """What the model said about the incoming examples before the update, if it is known."""
+        if self.outputs is None:
+            return None
         return nested.map_leaves(lambda leaf: leaf[: self.num_incoming], self.outputs)
 
     @property

@@ -1,7 +1,7 @@
 """What the learner tells its policies: measurements made when asked for, leaving no trace."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Final
 
@@ -12,8 +12,9 @@ from torch import Tensor
 from recollect.gradients import Groups, Measurement
 from recollect.learner.batch import Batch
 from recollect.learner.checks import check_gradients
-from recollect.learner.network import Network, evaluating_unseen
+from recollect.learner.network import Network
 from recollect.learner.passes import IncomingPass
+from recollect.learner.randomness import SameDraws
 from recollect.memory import Memory
 
 # Weights times examples of a pass that costs little more than starting it.
@@ -37,14 +38,22 @@ class VirtualStepProbe:
         self._network, self._memory, self._optimizer = network, memory, optimizer
         self._alone = alone
         self._read: tuple[Tensor, Batch] | None = None
+        self._draws: SameDraws | None = None
 
     def losses_before(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
         """Loss of each slot's example under the model as it is."""
-        return self._network.look(self._examples(slots))
+        return self._look(slots)
 
     def losses_after(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
         """Loss of each slot's example after a virtual step on the incoming batch alone."""
         with self._stepped():
+            return self._look(slots)
+
+    def _look(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
+        """Take losses, with the same dropout and augmentation before and after."""
+        if self._draws is None:
+            self._draws = self._network.same_draws()
+        with self._draws.again():
             return self._network.look(self._examples(slots))
 
     def _examples(self, slots: Int64[Tensor, " slots"]) -> Batch:
@@ -166,9 +175,8 @@ class NewcomerEvidence:
         return Batch(*self._memory.read(slots.flatten()))
 
     def _measure(self, batch: Batch, groups: Groups) -> Measurement:
-        network = self._network
-        with nullcontext() if network.is_mode_free else evaluating_unseen(network.model):
-            found = network.measure_groups(
+        with self._network.evaluating_unseen():
+            found = self._network.measure_groups(
                 batch, groups, partial(_ones, len(batch)), partial(_ones, len(groups))
             )
         assert isinstance(found.gradients, Measurement)

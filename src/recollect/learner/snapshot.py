@@ -18,6 +18,7 @@ class Snapshot:
         self._buffers = BufferCopies(model)
         self._weights = _Copies()
         self._state: dict[Tensor, dict[str, object]] | None = None
+        self._groups: list[dict[str, object]] = []
 
     def take_buffers(self) -> None:
         """Remember the statistics a forward pass may move."""
@@ -28,11 +29,13 @@ class Snapshot:
         """Remember what the optimizer is about to move, the first time after `take_buffers`."""
         if self._state is not None:
             return
-        state = self._optimizer.state
+        state, groups = self._optimizer.state, self._optimizer.param_groups
         live = [parameter.data for parameter in self._parameters]
-        live += [v for entry in state.values() for v in entry.values() if isinstance(v, Tensor)]
+        for entry in (*state.values(), *groups):  # some optimizers count their steps in the groups
+            live += [value for value in entry.values() if isinstance(value, Tensor)]
         self._weights.take(live)
         self._state = {parameter: dict(entry) for parameter, entry in state.items()}
+        self._groups = [dict(group) for group in groups]
 
     def restore(self) -> None:
         """Put back what was remembered."""
@@ -43,6 +46,9 @@ class Snapshot:
             self._weights.restore()
             self._optimizer.state.clear()
             self._optimizer.state.update(self._state)
+            for group, kept in zip(self._optimizer.param_groups, self._groups, strict=True):
+                group.clear()
+                group.update(kept)
 
 
 class _Copies:

@@ -62,6 +62,9 @@ def learner_checkpoint(learner: "Learner") -> Checkpoint:
         "seen": learner.seen,
         "torch": torch.__version__,
     }
+    extra = {path: module.get_extra_state() for path, module in _with_extra_state(learner.model)}
+    if extra:
+        facts["extra state"] = pack(extra, "extra state", tensors)
     return Checkpoint(tensors, facts)
 
 
@@ -72,6 +75,7 @@ def restore_learner(learner: "Learner", checkpoint: Checkpoint) -> None:
     model = _model_tensors(learner.model)
     saved_model = checkpoint.within("model")
     _refuse_other_model(model, saved_model)
+    extra = _saved_extra_state(learner.model, checkpoint)
     optimizer_state = cast("dict[str, object]", unpack(facts["optimizer"], checkpoint.tensors))
     memory = None
     if learner.memory is not None:
@@ -79,7 +83,10 @@ def restore_learner(learner: "Learner", checkpoint: Checkpoint) -> None:
         memory = Memory.from_state(
             checkpoint.within("memory"), memory_facts, device=learner.memory.device
         )
-    # Nothing above changed the learner; nothing below can fail on a checkpoint that got this far.
+    # Nothing above changed the learner; nothing below can fail on a checkpoint that got this far,
+    # but for what the model does with its extra state.
+    for path, module in _with_extra_state(learner.model):
+        module.set_extra_state(extra[path])
     with torch.no_grad():
         for name, tensor in model.items():
             tensor.copy_(saved_model[name])
@@ -142,3 +149,24 @@ def _refuse_other_model(mine: Mapping[str, Tensor], saved: Mapping[str, Tensor])
 def _model_tensors(model: nn.Module) -> dict[str, Tensor]:
     """List weights and all buffers, also those `state_dict` leaves out; tied ones once."""
     return {**dict(model.named_parameters()), **dict(model.named_buffers())}
+
+
+def _with_extra_state(model: nn.Module) -> list[tuple[str, nn.Module]]:
+    """List the modules that keep more than parameters and buffers, as torch finds them."""
+    return [
+        (path, module)
+        for path, module in model.named_modules()
+        if type(module).get_extra_state is not nn.Module.get_extra_state
+    ]
+
+
+def _saved_extra_state(model: nn.Module, checkpoint: Checkpoint) -> Mapping[str, object]:
+    saved = checkpoint.facts.get("extra state")
+    found = {} if saved is None else cast("dict[str, object]", unpack(saved, checkpoint.tensors))
+    wanted = [path for path, _ in _with_extra_state(model)]
+    if set(wanted) != found.keys():
+        raise CheckpointError(
+            "the checkpoint holds another model; nothing was loaded. It has the extra state of "
+            f"{sorted(found)}, this model has extra state of {sorted(wanted)}."
+        )
+    return found

@@ -46,6 +46,8 @@ def evaluate(
     """
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"`batch_size` is {batch_size}; pass at least 1.")
+    if on not in ("test", "validation"):
+        raise ValueError(f"`on` is {on!r}; choose 'test' or 'validation'.")
     counts = []
     for segment in segments:
         held_out = segment.test if on == "test" else segment.validation

@@ -310,6 +310,55 @@ def test_a_failed_first_step_does_not_fix_the_shape_of_the_memory() -> None:
     assert len(world.memory) == 2
 
 
+def test_a_memory_too_large_to_be_had_is_refused_before_anything_is_learnt() -> None:
+    net = nn.Linear(3, 2)
+    world = Learner(
+        net,
+        sgd(net),
+        memory=Memory(2**20),
+        transform=lambda image: image[:, :3].float(),  # type: ignore[index]
+    )
+    # Examples of 2^27 bytes each, which take none themselves: the memory would need 2^47.
+    inputs = torch.zeros(1, dtype=torch.uint8).expand(1, 2**27)
+    before = fingerprint(world)
+    with pytest.raises(RuntimeError, match=r"(?i)alloc|memory"):
+        world.observe(inputs, torch.tensor([0]))
+    assert differences(before, fingerprint(world)) == []
+
+
+class CountsInItsGroups(torch.optim.Optimizer):
+    """Keeps in its groups what others keep by parameter, as some optimizers do."""
+
+    def __init__(self, parameters: Iterator[nn.Parameter]) -> None:
+        super().__init__(parameters, {"lr": 0.1, "steps": 0, "scale": torch.ones(())})
+
+    @override
+    @torch.no_grad()
+    def step(self, closure: object = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            group["steps"] += 1
+            group["scale"].mul_(0.5)
+            group["since"] = group["steps"]
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.sub_(parameter.grad * group["scale"], alpha=group["lr"])
+
+
+def test_a_failure_puts_back_what_an_optimizer_keeps_in_its_groups() -> None:
+    net, fuse = model(), Fuse()
+    optimizer = CountsInItsGroups(net.parameters())
+    storage = FaultyStorage(learner("er").storage or Forgetful(), fuse, broken)
+    world = Learner(net, optimizer, memory=Memory(CAPACITY), storage=storage)
+    before = fingerprint(world)
+    for batch in stream(3):
+        with fuse.lit(), pytest.raises(RuntimeError, match="policy is broken"):
+            world.observe(*batch)
+        assert differences(before, fingerprint(world)) == []
+        run(world, [batch])
+        before = fingerprint(world)
+    assert optimizer.param_groups[0]["steps"] == 3
+
+
 def too_few_scores(placement: Placement) -> Placement:
     return Placement(placement.slots, scores=torch.zeros(1))
 

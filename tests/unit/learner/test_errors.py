@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.unit.learner.support import (
@@ -23,7 +24,7 @@ from typing_extensions import override
 from recollect import Learner, Memory, method
 from recollect.errors import NonFiniteError
 from recollect.retrieval import Uniform
-from recollect.rules import PrincipalDirection
+from recollect.rules import PrincipalDirection, Rule
 from recollect.storage import Reservoir
 
 INPUTS, LABELS = stream(1, seed=5)[0]
@@ -249,6 +250,31 @@ def test_grouped_passes_need_a_rule_with_groups(name: str) -> None:
         learner(name, passes="grouped")
 
 
+class Averaging(Rule):
+    """A rule of the user's own, with groups."""
+
+    def __init__(self, groups: object) -> None:
+        self.groups, self.sizes = groups, list[int]()
+
+    @override
+    def __call__(self, gram: Tensor) -> Tensor:
+        self.sizes.append(len(gram))
+        return torch.ones_like(gram[0])
+
+
+def test_grouped_passes_take_a_rule_of_ones_own_with_groups() -> None:
+    net, rule = model(), Averaging(2)
+    run(Learner(net, sgd(net), memory=Memory(CAPACITY), rule=rule, passes="grouped"), stream(3))
+    assert rule.sizes == [3, 3]
+
+
+@pytest.mark.parametrize("groups", [0, 2.0, True, "2"])
+def test_groups_that_are_no_whole_number_from_one_are_refused(groups: object) -> None:
+    net = model()
+    with pytest.raises(ValueError, match=r"`groups` of rule Averaging is .*; .* whole number"):
+        Learner(net, sgd(net), rule=Averaging(groups), passes="grouped")
+
+
 @pytest.mark.parametrize("part", [{"storage": Reservoir()}, {"retrieval": Uniform(3)}])
 def test_a_policy_without_a_memory_is_refused(part: dict[str, Any]) -> None:
     net = model()
@@ -261,6 +287,19 @@ def test_a_rule_without_a_memory_has_nothing_to_weigh_and_steps_along_g() -> Non
     run(Learner(net, sgd(net), rule=PrincipalDirection()), stream(3))
     run(Learner(twin, sgd(twin)), stream(3))
     assert all(map(torch.equal, net.parameters(), twin.parameters()))
+
+
+@pytest.mark.parametrize("seed", [1.0, "3", True, None])
+def test_a_seed_that_is_no_whole_number_is_refused(seed: object) -> None:
+    net = model()
+    with pytest.raises(TypeError, match=r"`seed` is .*; pass a whole number"):
+        Learner(net, sgd(net), seed=seed)  # type: ignore[arg-type]
+
+
+def test_a_numpy_seed_is_the_whole_number_it_holds() -> None:
+    seed: Any = np.int64(3)
+    first, second = (run(learner("er", seed=chosen), stream(4)) for chosen in (seed, 3))
+    assert differences(fingerprint(first), fingerprint(second)) == []
 
 
 def test_an_optimizer_of_another_model_is_refused() -> None:

@@ -128,6 +128,60 @@ def test_losses_before_and_after_see_the_same_dropout(kind: str) -> None:
     assert not any(rise.any() for _, rise in policy.looked)
 
 
+def augmented(inputs: object) -> Tensor:
+    assert isinstance(inputs, Tensor)
+    return inputs + 0.5 * torch.randn_like(inputs)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_losses_before_and_after_see_the_same_augmentation(kind: str) -> None:
+    net, policy = model(kind), Curious()
+    world = Learner(net, sgd(net, lr=0.0), memory=Memory(9), retrieval=policy, transform=augmented)
+    policy.learner = world
+    run(world, stream(3))
+    assert len(policy.looked) == 2
+    for changed, rise in policy.looked:
+        assert changed == []
+        assert not rise.any()
+
+
+class AsksBeforeFirst(Retrieval):
+    """Replays nothing, after asking in the order of time."""
+
+    replay = 1
+
+    def __init__(self) -> None:
+        self.rises: list[Tensor] = []
+
+    @override
+    def select(self, memory: Memory, probe: Probe, rng: torch.Generator) -> Tensor:
+        slots = torch.arange(len(memory))
+        before = probe.losses_before(slots)
+        self.rises.append(probe.losses_after(slots) - before)
+        return slots[:0]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_order_of_questions_does_not_matter_to_what_is_drawn(kind: str) -> None:
+    net, policy = model(kind), AsksBeforeFirst()
+    run(
+        Learner(net, sgd(net, lr=0.0), memory=Memory(9), retrieval=policy, transform=augmented),
+        stream(3),
+    )
+    assert len(policy.rises) == 2
+    assert not any(rise.any() for rise in policy.rises)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_looking_draws_no_augmentation_from_what_follows(kind: str) -> None:
+    net, policy = model(kind), CuriousStorage()
+    world = Learner(net, sgd(net), memory=Memory(10), storage=policy, transform=augmented)
+    policy.learner = world
+    run(world, stream(3))
+    assert policy.changed == []
+    assert policy.times == 2
+
+
 class CuriousStorage(Storage):
     """Places nothing, after asking for everything."""
 

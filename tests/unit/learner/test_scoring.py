@@ -262,3 +262,28 @@ def test_newcomers_point_against_batches_if_all_cosines_of_their_mean_are_negati
     for after, fresh in zip(policy.after, policy.fresh, strict=True):
         torch.testing.assert_close(after[0], fresh[0], rtol=1e-9, atol=1e-12)
         torch.testing.assert_close(after[1], fresh[1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("iterations", [1, 2])
+@pytest.mark.parametrize("timing", ["insertion", "replay", "both", "all"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_augmentation_does_not_pass_for_learning(kind: str, timing: str, iterations: int) -> None:
+    def augmented(inputs: object) -> Tensor:
+        assert isinstance(inputs, Tensor)
+        return inputs + torch.randn_like(inputs)
+
+    world = learner(
+        "er-c",
+        kind,
+        optimizer=lambda net: sgd(net, lr=0.0),
+        capacity=10,
+        margins=timing,
+        iterations=iterations,
+        transform=augmented,
+    )
+    if kind == "batch norm":  # its statistics move without any learning
+        world.model[1].momentum = 0.0  # type: ignore[index]
+    assert world.memory is not None
+    for batch in stream(6):
+        world.observe(*batch)
+        assert not world.memory.margin_increment.any()

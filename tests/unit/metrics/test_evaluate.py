@@ -1,4 +1,5 @@
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -53,6 +54,12 @@ def test_a_segment_without_examples_is_refused() -> None:
     empty = Examples(torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.int64))
     with pytest.raises(ValueError, match="`on` is 'validation', but a segment has 0"):
         evaluate(_answer_with_the_input, [_Held(empty, empty)], on="validation")
+
+
+@pytest.mark.parametrize("on", ["Test", "train", "", None])
+def test_other_examples_than_held_out_ones_are_refused(on: Any) -> None:
+    with pytest.raises(ValueError, match=r"`on` is .*; choose 'test' or 'validation'"):
+        evaluate(_answer_with_the_input, SEGMENTS, on=on)
 
 
 def test_a_batch_size_of_zero_is_refused() -> None:

@@ -118,3 +118,20 @@ def test_a_state_does_not_move_with_the_policy(rng: torch.Generator) -> None:
     state = storage.state()
     storage.place(torch.tensor([5]), memory, ChosenEvidence(), rng)
     assert state["seen"].tolist() == [2]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_slots_do_not_depend_on_how_classes_are_numbered(seed: int) -> None:
+    stream = shuffled(IMBALANCED, seed)
+    far_apart = [10**12 * cls + 7 for cls in stream]
+    near, far = (
+        after(classes, 9, 7, torch.Generator().manual_seed(seed)) for classes in (stream, far_apart)
+    )
+    assert near.arrived_at.tolist() == far.arrived_at.tolist()
+
+
+def test_labels_that_are_no_classes_are_refused(rng: torch.Generator) -> None:
+    storage, memory = ClassBalanced(), Memory(4)
+    memory.write(torch.tensor([0]), torch.zeros(1, 1), torch.tensor([0.5]), arrived_at=1)
+    with pytest.raises(TypeError, match="`labels` are real numbers, not classes"):
+        storage.place(torch.tensor([0.5]), memory, ChosenEvidence(), rng)

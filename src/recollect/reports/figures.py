@@ -251,7 +251,7 @@ def _sizes(groups: dict[str, list[CellRuns]]) -> Figure:
             panel.set_xlabel("slots of the memory")
         _legend_beside(row[1])
     figure.supxlabel(
-        "dots: means, empty of one seed; whiskers: 95 % t intervals over seeds", fontsize=8
+        "dots: means, empty of one or two seeds; whiskers: 95 % t intervals", fontsize=8
     )
     return figure
 
@@ -276,7 +276,7 @@ def _compared(comparison: "Comparison") -> Figure:
         panel.set_title(f"{benchmark_title(name)}: {metric}, %")
     figure.suptitle(comparison.exhibit.title, fontsize=10)
     text = (
-        f"{'dots: ours, empty of one seed,' if by_size else 'bars: ours,'} "
+        f"{'dots: ours, empty of one or two seeds,' if by_size else 'bars: ours,'} "
         "whiskers 95 % t intervals; "
         f"diamonds: the paper, n = {PAPER_SEEDS}, meaning of its ± not stated"
     )

@@ -93,11 +93,13 @@ def draw_sizes(panel: Any, lines: Sequence[SizeLine]) -> None:
             at = [size * aside for size in slots]
             panel.plot(at, means, marker="o", ms=4, color=colour, ls=stroke, label=_named(line))
             for x, mean, size in zip(at, means, slots, strict=True):
-                half = line.ours[size].half_width
-                if half is None:  # one seed, and no telling how well it is known: an empty dot
+                ours = line.ours[size]
+                # One seed does not tell how well it is known, and the interval of two is wider
+                # than the picture: an empty dot.
+                if ours.half_width is None or ours.n < 3:
                     panel.plot(x, mean, "o", ms=4, color=colour, mfc="white", zorder=3)
                 else:
-                    panel.errorbar(x, mean, yerr=100 * half, color=colour, capsize=2.5)
+                    panel.errorbar(x, mean, yerr=100 * ours.half_width, color=colour, capsize=2.5)
         if line.theirs:
             slots = sorted(line.theirs)
             panel.errorbar(

@@ -26,11 +26,6 @@ CIFAR_PAIRS: Final = (
     ("ER, lr 0.1", "er-fast", "er-lineage"),
     ("ER-P, lr 0.05", "p", "p-separate"),
 )
-MINI_PAIRS: Final = (
-    ("ER", "er", "er-separate"),
-    ("ER-P", "p", "p-separate"),
-    ("ER-C, s1, MI at replay", "s1-replay", "s1-replay-separate"),
-)
 _HEAD: Final = (
     "| method | n | joint | separate | joint minus separate "
     "| forgetting, joint | separate | joint minus separate | prequential, joint | separate |",

@@ -24,8 +24,9 @@ from recollect.reports.paper_formats import as_markdown
 from recollect.reports.paper_numbers import CAPACITY, EXHIBITS
 from recollect.reports.reading import read_store
 from studies import pgd_weights, recalibrate, scores
+from studies import readings_mini_imagenet_split as mini
 from studies.any_time import any_time_table, draw_any_time
-from studies.batch_norm import MINI_PAIRS, passes_table, short_passes_table, weighing_table
+from studies.batch_norm import passes_table, short_passes_table, weighing_table
 from studies.by_segment import by_segment_table, draw_by_segment
 from studies.claims import ABSTRACT, claims_table, glance_table
 from studies.crs import crs_table, draw_crs
@@ -38,7 +39,8 @@ from studies.pgd_parts import draw_parts, parts_table
 from studies.readings import (
     CIFAR,
     CIFAR_GROUP_NORM,
-    MINI,
+    MINI_FIVE,
+    MINI_SHORT,
     MNIST,
     MNIST_MARGINS,
     STUDIES,
@@ -209,7 +211,8 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     ),
     "cifar10-passes": lambda: passes_table(records()),
     "cifar10-passes-short": lambda: short_passes_table(CIFAR.records()),
-    "mini-passes-short": lambda: short_passes_table(MINI.records(), MINI_PAIRS),
+    "mini-passes-short": lambda: short_passes_table(MINI_SHORT.records(), mini.PAIRS[:1]),
+    "mini-passes-five": lambda: short_passes_table(MINI_FIVE.records(), mini.PAIRS),
     "cifar10-recalibration": lambda: recalibrate.recalibration_table(read_rows(recalibrate.KEPT)),
     "cifar10-weighing": lambda: weighing_table(_cifar_trials()),
     "mini-imagenet": lambda: results_table(View("mini-imagenet-split", "joint"), records()),

@@ -92,9 +92,15 @@ CIFAR_GROUP_NORM: Final = ReadingStudy(
     cifar10.GROUP_NORM_SPEC,
     cifar10.GROUP_NORM_READINGS,
 )
-MINI: Final = ReadingStudy("mini-imagenet-split", "MINI-S", mini.SPEC, mini.READINGS)
+MINI_SHORT: Final = ReadingStudy(
+    "mini-imagenet-split", "MINI-S, short segments", mini.SHORT_SPEC, mini.SHORT_READINGS
+)
+MINI_FIVE: Final = ReadingStudy(
+    "mini-imagenet-split-five", "MINI-S, five segments", mini.FIVE_SPEC, mini.READINGS
+)
 STUDIES: Final = {
-    study.name: study for study in (MNIST, MNIST_MARGINS, CIFAR, CIFAR_GROUP_NORM, MINI)
+    study.name: study
+    for study in (MNIST, MNIST_MARGINS, CIFAR, CIFAR_GROUP_NORM, MINI_SHORT, MINI_FIVE)
 }
 
 

@@ -251,6 +251,28 @@ def test_examples_can_be_held_out_where_the_paper_holds_none() -> None:
     assert [len(segment.validation_indices) for segment in built.segments] == [250] * 20
 
 
+@pytest.mark.parametrize(("name", "protocol"), CELLS)
+def test_the_first_segments_are_those_of_the_whole_stream(name: str, protocol: str) -> None:
+    whole, first = (
+        benchmark(name, data=SOURCES[name], protocol=protocol, seed=3, num_segments=num)
+        for num in (None, 3)
+    )
+    assert [segment.name for segment in first.segments] == [
+        segment.name for segment in whole.segments[:3]
+    ]
+    assert _sizes(first) == _sizes(whole)[:3]
+    order = first.stream.plan.order
+    assert torch.equal(order, whole.stream.plan.order[: len(order)])
+    for mine, theirs in zip(first.segments, whole.segments, strict=False):
+        assert torch.equal(mine.validation_indices, theirs.validation_indices)
+        assert torch.equal(mine.test_indices, theirs.test_indices)
+    pixels = torch.arange(28 * 28).reshape(1, 28, 28)
+    if name == "mnist-permuted":
+        assert torch.equal(first.segments[2].transform(pixels), whole.segments[2].transform(pixels))
+    # The same outputs, so that a model of one can go on with the other.
+    assert first.num_classes == whole.num_classes
+
+
 def test_a_fresh_stream_leaves_the_first_where_it_is() -> None:
     built = benchmark("mnist-split", data=MNIST)
     next(built.stream)
@@ -357,6 +379,12 @@ def test_a_benchmarks_model_builder_can_be_sent_to_a_worker() -> None:
             "`protocol` is 'gem'; mnist-split is defined for mir-official, paper",
         ),
         ({"protocol": "raptormai"}, "defined for mir-official, paper"),
+        ({"num_segments": 6}, "`num_segments` is 6, but there are 5; pass 1 to 5, or nothing"),
+        ({"num_segments": 0}, "`num_segments` is 0"),
+        (
+            {"name": "mnist-permuted", "num_segments": 11},
+            "`num_segments` is 11, but there are 10; pass 1 to 10",
+        ),
         ({"examples_per_segment": 1300}, "`examples_per_segment` is 1300, but segment `classes 0"),
         ({"validation_per_segment": 1420}, "`validation_per_segment` is 1420, but segment"),
     ],

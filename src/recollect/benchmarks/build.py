@@ -16,7 +16,7 @@ from recollect.datasets import LabelledData
 from recollect.streams import Stream
 
 
-def benchmark(
+def benchmark(  # noqa: PLR0913 - each is one free choice, and all but the name have defaults
     name: str,
     *,
     seed: int = 0,
@@ -24,6 +24,7 @@ def benchmark(
     data: str | LabelledData | None = None,
     root: str | Path | None = None,
     batch_size: int | None = None,
+    num_segments: int | None = None,
     examples_per_segment: int | None = None,
     validation_per_segment: int | None = None,
 ) -> Benchmark:
@@ -39,6 +40,8 @@ def benchmark(
             `"mnist"` (the default for MNIST is the part embedded in this package), or your own.
         root: Directory to look for the data in.
         batch_size: Examples a batch instead of the protocol's.
+        num_segments: Only the first so many segments, just as they are in the whole stream. The
+            head of the model keeps an output for every class of the data.
         examples_per_segment: Exactly this many in each segment instead of the protocol's.
         validation_per_segment: Hold out this many for each segment instead of the protocol's. A
             permuted benchmark holds them out once, for all segments.
@@ -60,7 +63,7 @@ def benchmark(
         )
     if validation_per_segment is not None:
         recipe = replace(recipe, validation=validation_per_segment)
-    recipe = replace(recipe, defaults=defaults)
+    recipe = replace(recipe, defaults=defaults, num_segments=num_segments)
     source = (
         data if isinstance(data, LabelledData) else datasets.load(data or recipe.dataset, root=root)
     )

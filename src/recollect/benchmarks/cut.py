@@ -30,6 +30,7 @@ def _cut_by_class(data: LabelledData, recipe: Recipe, seed: int) -> tuple[Stream
         class_order=recipe.class_order,
         seed=seed,
     )
+    groups = groups[: _num_segments(recipe, len(groups))]
     parts = [
         _hold_out(
             _members(data.train.labels, group),
@@ -53,6 +54,7 @@ def _cut_by_class(data: LabelledData, recipe: Recipe, seed: int) -> tuple[Stream
 def _cut_permuted(
     data: LabelledData, recipe: Recipe, seed: int, num_permutations: int
 ) -> tuple[Stream, list[Tensor]]:
+    num_segments = _num_segments(recipe, num_permutations)
     # Held out once for all segments: an image left out of one segment only would be trained on in
     # the next under another permutation.
     held_out, rest = _hold_out(
@@ -63,14 +65,25 @@ def _cut_permuted(
     )
     stream = permuted_pixels(
         data.train,
-        num_segments=num_permutations,
+        num_segments=num_segments,
         examples_per_segment=_examples_per_segment(recipe),
         among=rest,
         seed=seed,
         permutation_seed=_split_seed(recipe, seed),
         batch_size=recipe.defaults.batch_size,
     )
-    return stream, [held_out] * num_permutations
+    return stream, [held_out] * num_segments
+
+
+def _num_segments(recipe: Recipe, available: int) -> int:
+    if recipe.num_segments is None:
+        return available
+    if not 1 <= recipe.num_segments <= available:
+        raise ValueError(
+            f"`num_segments` is {recipe.num_segments}, but there are {available}; "
+            f"pass 1 to {available}, or nothing for all of them."
+        )
+    return recipe.num_segments
 
 
 def _split_seed(recipe: Recipe, seed: int) -> int:

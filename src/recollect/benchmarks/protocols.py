@@ -23,6 +23,7 @@ class Recipe:
         defaults: Settings it is usually run with.
         classes_per_segment: Class-incremental with this many; None for permuted pixels.
         num_permutations: Segments of a permuted benchmark, the unpermuted one included.
+        num_segments: Only the first so many; None for all.
         examples_per_segment: Exactly this many; None for all that are not held out.
         validation: Examples held out for each segment, or the share of its pool if a float.
         class_order: Ascending, or shuffled by the seed.
@@ -36,6 +37,7 @@ class Recipe:
     defaults: Defaults
     classes_per_segment: int | None = None
     num_permutations: int | None = None
+    num_segments: int | None = None
     examples_per_segment: int | None = None
     validation: int | float = 0
     class_order: Literal["ascending", "shuffled"] = "ascending"

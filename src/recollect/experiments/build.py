@@ -23,6 +23,7 @@ def build(cell: Cell, seed: int) -> tuple[Benchmark, Learner]:
         protocol=cell.protocol,
         data=_loaded(cell.stream["data"]),
         batch_size=cell.stream["batch_size"],
+        num_segments=cell.stream.get("num_segments"),
         examples_per_segment=cell.stream["examples_per_segment"],
         validation_per_segment=cell.stream["validation_per_segment"],
     )

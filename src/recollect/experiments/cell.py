@@ -30,7 +30,7 @@ class Cell:
         capacity: Slots of the memory, 0 without one.
         learner: Replay, iterations and passes.
         options: Every option of storage, retrieval and rule.
-        stream: Batch size, data and sizes of segments; None is the protocol's.
+        stream: Batch size, data, number and sizes of segments; None is the protocol's.
         model: What learns.
         optimizer: How it steps.
         evaluation: What is counted, and how often.
@@ -122,7 +122,9 @@ def _cell(spec: Spec, method: MethodTable, capacity: int, defaults: Defaults) ->
         del learner["weighs"]
     optimizer = spec.optimizer.model_dump(exclude={"found"})
     optimizer["lr"] = method.learner.get("lr") or spec.optimizer.lr or defaults.learning_rate
-    stream = spec.stream.model_dump()
+    # All segments are not written out: old records keep their hash.
+    shortened = spec.stream.num_segments is not None
+    stream = spec.stream.model_dump(exclude=None if shortened else {"num_segments"})
     stream["batch_size"] = spec.stream.batch_size or defaults.batch_size
     stream["data"] = spec.stream.data or recipe_for(spec.benchmark, spec.protocol).dataset
     found = {"optimizer": spec.optimizer.found, f"methods.{method.name}": method.found}

@@ -46,6 +46,7 @@ class StreamTable(_Table):
     """`[stream]`: what arrives. Keys left out are the protocol's."""
 
     batch_size: PositiveInt | None = None
+    num_segments: PositiveInt | None = None
     examples_per_segment: PositiveInt | None = None
     validation_per_segment: Annotated[int, Field(ge=0)] | None = None
     data: str | None = None

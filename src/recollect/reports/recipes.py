@@ -19,6 +19,7 @@ _FIXED: Final = (
     "model.norm",
     "stream.batch_size",
     "stream.data",
+    "stream.num_segments",
     "evaluation.on",
     "optimizer.name",
     "optimizer.momentum",
@@ -39,8 +40,9 @@ def recipe(benchmark: str) -> dict[str, str]:
         ConfigError: No spec of that name comes with the package.
     """
     (er,) = cells(load_spec(config_path(benchmark)), methods=["er"])
-    # The published norm is not written out.
-    return {"model.norm": '"batch"', **flat_json(er.canonical_json)}
+    # What is usual in these is not written out.
+    usual = {"model.norm": '"batch"', "stream.num_segments": '"all"'}
+    return {**usual, **flat_json(er.canonical_json)}
 
 
 def made_otherwise(record: Record) -> dict[str, str]:

@@ -62,3 +62,12 @@ def test_group_norm_takes_the_place_of_batch_norm(small_spec: Path) -> None:
     kinds = {type(module) for module in building._model(cell, built, 0).modules()}  # type: ignore[arg-type]
     assert torch.nn.GroupNorm in kinds
     assert torch.nn.BatchNorm2d not in kinds
+
+
+def test_only_the_first_segments_are_built_if_so_asked(small_spec: Path) -> None:
+    (whole,), (first,) = (
+        cells(load_spec(small_spec, overrides=overrides), methods=["er"])
+        for overrides in ([], ["stream.num_segments=2"])
+    )
+    names = [segment.name for segment in build(whole, 0)[0].segments]
+    assert [segment.name for segment in build(first, 0)[0].segments] == names[:2] != names

@@ -111,3 +111,13 @@ def test_the_published_norm_leaves_the_hash_of_old_records_alone() -> None:
     assert "norm" not in plain.model
     assert plain.spec_hash == batch.spec_hash != group.spec_hash
     assert group.model["norm"] == "group"
+
+
+def test_all_segments_leave_the_hash_of_old_records_alone() -> None:
+    plain, first = (
+        cells(load_spec(config_path("cifar10-split"), overrides=overrides), methods=["er"])[0]
+        for overrides in ([], ["stream.num_segments=2"])
+    )
+    assert "num_segments" not in plain.stream
+    assert first.stream["num_segments"] == 2
+    assert first.spec_hash != plain.spec_hash

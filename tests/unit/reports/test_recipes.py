@@ -18,6 +18,7 @@ from recollect.reports.recipes import recipe
         ("model", "hidden", [400], [100, 100]),
         ("stream", "batch_size", 20, 10),
         ("stream", "data", "mnist", "mnist-embedded"),
+        ("stream", "num_segments", 2, "all"),
         ("evaluation", "on", "validation", "test"),
         ("optimizer", "name", "adam", "sgd"),
         ("optimizer", "momentum", 0.9, 0.0),

@@ -26,13 +26,13 @@ from recollect.reports.reading import read_store
 from studies import pgd_weights, recalibrate, scores
 from studies import readings_mini_imagenet_split as mini
 from studies.any_time import any_time_table, draw_any_time
-from studies.batch_norm import passes_table, short_passes_table, weighing_table
+from studies.batch_norm import CIFAR_PAIRS, passes_table, short_passes_table, weighing_table
 from studies.by_segment import by_segment_table, draw_by_segment
 from studies.claims import ABSTRACT, claims_table, glance_table
 from studies.crs import crs_table, draw_crs
 from studies.draw_gains import draw_gains
 from studies.draw_machines import draw_machines
-from studies.draw_passes import draw_passes, short_lines, whole_lines
+from studies.draw_passes import PassesBlock, draw_passes, reading_lines, whole_lines
 from studies.kept import read_kept, read_rows
 from studies.machines import machines_table, pairs_table, repeats_table
 from studies.pgd_parts import draw_parts, parts_table
@@ -110,6 +110,18 @@ def lineage_comparisons() -> list[Comparison]:
 def paper() -> str:
     """What `recollect paper all --store results --no-run --format markdown` prints."""
     return "\n".join(as_markdown(comparison) for comparison in comparisons()).rstrip("\n")
+
+
+def _passes() -> list[PassesBlock]:
+    """What is known of one pass and two, by length of the stream."""
+    short = reading_lines(CIFAR_PAIRS, CIFAR.records(), CIFAR_GROUP_NORM.records())
+    return [
+        PassesBlock("CIFAR10-S, 3000 a segment, validation", short),
+        PassesBlock("CIFAR10-S, whole streams, test", whole_lines(records())),
+        PassesBlock(
+            "MINI-S, five segments, validation", reading_lines(mini.PAIRS, MINI_FIVE.records())
+        ),
+    ]
 
 
 def _memory_sizes() -> Comparison:
@@ -288,8 +300,7 @@ def main() -> None:
         draw_by_segment(*_lineage_crs(), images / "crs-by-segment.png")
         draw_parts(records(), images / "pgd-parts.png")
         draw_machines(View("mnist-split"), records(), records_elsewhere(), images / "rounding.png")
-        short = short_lines(CIFAR.records(), CIFAR_GROUP_NORM.records())
-        draw_passes(short, whole_lines(records()), images / "batch-norm.png")
+        draw_passes(_passes(), images / "batch-norm.png")
         print(f"wrote {', '.join(stale) or 'nothing: all is as the records say'}")
 
 

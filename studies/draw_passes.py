@@ -1,15 +1,15 @@
 """A picture of what BatchNorm does to replay: passes and norms, seed by seed."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from recollect.experiments.record import Record
 from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting, group_cells
-from studies.batch_norm import CIFAR_PAIRS
+from recollect.reports.names import method_title
 from studies.draw_gains import draw_mean
-from studies.tables import View
+from studies.tables import PAPER_METHODS, View
 
 _COLOURS: Final[Mapping[str, str]] = {
     "joint pass": "#476dc9",
@@ -20,55 +20,72 @@ _BENCHMARK: Final = "cifar10-split"
 
 
 @dataclass(frozen=True)
-class _Line:
+class PassesLine:
     """Runs that stand in one line of the picture, by what they passed."""
 
     label: str
     runs: Mapping[str, CellRuns | None]
 
 
-def short_lines(batch_norm: Sequence[Record], group_norm: Sequence[Record]) -> list[_Line]:
-    """Return ER at two rates, and ER-P, from the readings of CIFAR10-S."""
+@dataclass(frozen=True)
+class PassesBlock:
+    """Lines of one benchmark and one length of its stream."""
+
+    heading: str
+    lines: Sequence[PassesLine]
+
+
+def reading_lines(
+    pairs: Sequence[tuple[str, str, str]],
+    batch_norm: Sequence[Record],
+    group_norm: Sequence[Record] = (),
+) -> list[PassesLine]:
+    """Return those of `pairs` of readings that have runs with both passes."""
     batch = {cell.method: cell for cell in group_cells(batch_norm)}
     group = {cell.method: cell for cell in group_cells(group_norm)}
     return [
-        _line(label, batch.get(joint), batch.get(separate), group.get(joint))
-        for label, joint, separate in CIFAR_PAIRS
+        line
+        for label, joint, separate in pairs
+        if (line := _line(label, batch.get(joint), batch.get(separate), group.get(joint)))
     ]
 
 
-def whole_lines(records: Sequence[Record]) -> list[_Line]:
+def whole_lines(records: Sequence[Record]) -> list[PassesLine]:
     """Return the methods of the tables that have runs with both passes."""
     joint = View(_BENCHMARK, "joint").cells(records)
     separate = View(_BENCHMARK, "separate").cells(records)
     return [
-        _line(label, joint.get(method), separate[method], None)
-        for method, label in (
-            ("er", "ER"),
-            ("er-p", "ER-P"),
-            ("er-c", "ER-C"),
-            ("er-pc", "ER-PC"),
-        )
-        if method in separate
+        line
+        for method in PAPER_METHODS
+        if method != "van"  # nothing is replayed
+        if (line := _line(method_title(method), joint.get(method), separate.get(method), None))
     ]
 
 
 def _line(
     label: str, joint: CellRuns | None, separate: CellRuns | None, group: CellRuns | None
-) -> _Line:
-    return _Line(label, dict(zip(_COLOURS, (joint, separate, group), strict=True)))
+) -> PassesLine | None:
+    """Return both on the seeds that both have, as the table beside the picture does."""
+    if joint is None or separate is None or not (common := {*joint.seeds} & {*separate.seeds}):
+        return None
+    both = (_only(joint, common), _only(separate, common), group)
+    return PassesLine(label, dict(zip(_COLOURS, both, strict=True)))
 
 
-def draw_passes(short: Sequence[_Line], whole: Sequence[_Line], path: Path) -> None:
+def _only(cell: CellRuns, seeds: Set[int]) -> CellRuns:
+    return replace(cell, records=tuple(r for r in cell.records if r.seed in seeds))
+
+
+def draw_passes(blocks: Sequence[PassesBlock], path: Path) -> None:
     """Draw accuracy and forgetting of every line: seeds as dots, means with 95 % intervals."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    blocks = (("3000 a segment, validation", short), ("whole streams, test", whole))
+    shown = [block for block in blocks if block.lines]
     style: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
     with mpl.rc_context(style):
-        figure = Figure(figsize=(9.2, 0.9 + 0.34 * (len(short) + len(whole) + 2)))
+        figure = Figure(figsize=(9.2, 0.9 + 0.34 * sum(len(block.lines) + 1 for block in shown)))
         figure.set_layout_engine("constrained")
         panels: Any = figure.subplots(1, 2, sharey=True)
         for panel, metric, title in zip(
@@ -78,9 +95,9 @@ def draw_passes(short: Sequence[_Line], whole: Sequence[_Line], path: Path) -> N
             strict=True,
         ):
             ticks, place = [], 0.0
-            for heading, lines in blocks:
-                ticks.append((place, heading, True))
-                for line in lines:
+            for block in shown:
+                ticks.append((place, block.heading, True))
+                for line in block.lines:
                     place -= 1
                     ticks.append((place, line.label, False))
                     _draw_line(panel, place, line, metric)
@@ -100,7 +117,9 @@ def draw_passes(short: Sequence[_Line], whole: Sequence[_Line], path: Path) -> N
         figure.savefig(path, dpi=150, metadata={"Software": None})
 
 
-def _draw_line(panel: Any, place: float, line: _Line, metric: Callable[[Record], float]) -> None:
+def _draw_line(
+    panel: Any, place: float, line: PassesLine, metric: Callable[[Record], float]
+) -> None:
     for offset, (name, cell) in zip((0.22, 0.0, -0.22), line.runs.items(), strict=True):
         if cell is None:
             continue

@@ -18,7 +18,7 @@ from studies.claims import (
 from studies.crs import age_at_eviction, crs_table, imbalance, share_of_the_first
 from studies.draw_gains import draw_gains, gains
 from studies.draw_machines import draw_machines
-from studies.draw_passes import draw_passes, short_lines, whole_lines
+from studies.draw_passes import PassesBlock, draw_passes, reading_lines, whole_lines
 from studies.machines import machines_table, repeats_table
 from studies.readings import CIFAR, MNIST, STUDIES, ReadingStudy, readings_table
 from studies.segments import segments_table
@@ -369,8 +369,13 @@ def test_the_picture_of_passes_is_drawn_with_what_there_is(
     (line,) = whole_lines([*joint, *separate])
     assert [cell is None for cell in line.runs.values()] == [False, False, True]
     assert line.runs["separate passes"].passes == "separate"  # type: ignore[union-attr]
+    # Seeds that one of them lacks would make the difference of means one of streams.
+    (line,) = whole_lines([*joint, *separate[1:]])
+    assert [cell.seeds for cell in line.runs.values() if cell is not None] == [(1, 2), (1, 2)]
     path = tmp_path / "passes.png"
-    draw_passes(short_lines(joint, []), [line], path)
+    pairs = [("ER", "er", "not run")]
+    assert reading_lines(pairs, joint) == []
+    draw_passes([PassesBlock("short", []), PassesBlock("whole", [line])], path)
     assert path.read_bytes().startswith(b"\x89PNG")
 
 

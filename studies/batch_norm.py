@@ -1,20 +1,22 @@
 """What BatchNorm does to replay: one pass or two, and what a rule's weights multiply."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from recollect.experiments.record import Record
 from recollect.reports.cells import (
     CellRuns,
+    accuracy_just_learnt,
     final_accuracy,
     final_forgetting,
     group_cells,
     prequential_accuracy,
 )
 from recollect.reports.names import method_title
-from recollect.reports.numbers import percent
-from recollect.reports.statistics import paired_difference, summarise
+from recollect.reports.numbers import percent, points
+from recollect.reports.statistics import Summary, summarise
 from studies.tables import NOT_RUN, PAPER_METHODS, View, signed, spread
 
 _BENCHMARK: Final = "cifar10-split"
@@ -28,8 +30,9 @@ CIFAR_PAIRS: Final = (
 )
 _HEAD: Final = (
     "| method | n | joint | separate | joint minus separate "
-    "| forgetting, joint | separate | joint minus separate | prequential, joint | separate |",
-    "|---|---|---|---|---|---|---|---|---|---|",
+    "| forgetting, joint | separate | joint minus separate | just learnt, joint minus separate "
+    "| prequential, joint | separate |",
+    "|---|---|---|---|---|---|---|---|---|---|---|",
 )
 
 
@@ -37,12 +40,13 @@ def passes_table(records: Sequence[Record]) -> str:
     """Return one row a method: a joint pass beside separate ones, on the same seeds."""
     joint = View(_BENCHMARK, "joint").cells(records)
     separate = View(_BENCHMARK, "separate").cells(records)
-    rows = [
-        _passes_row(method_title(method), joint.get(method), separate.get(method))
-        for method in PAPER_METHODS
-        if method != "van"
-    ]
-    return "\n".join([*_HEAD, *rows])
+    return _table(
+        [
+            (method_title(method), joint.get(method), separate.get(method))
+            for method in PAPER_METHODS
+            if method != "van"  # nothing is replayed
+        ]
+    )
 
 
 def short_passes_table(
@@ -50,30 +54,65 @@ def short_passes_table(
 ) -> str:
     """Return the same for readings of short streams."""
     found = {cell.method: cell for cell in group_cells(readings)}
-    rows = [
-        _passes_row(label, found.get(joint), found.get(separate))
-        for label, joint, separate in pairs
-    ]
-    return "\n".join([*_HEAD, *rows])
+    return _table(
+        [(label, found.get(joint), found.get(separate)) for label, joint, separate in pairs]
+    )
 
 
-def _passes_row(label: str, joint: CellRuns | None, separate: CellRuns | None) -> str:
-    common = [] if joint is None or separate is None else sorted({*joint.seeds} & {*separate.seeds})
-    if joint is None or separate is None or not common:
-        return f"| {label} | 0 | {NOT_RUN} | | | | | | | |"
-    entries = []
-    for metric in (final_accuracy, final_forgetting):
-        mine, theirs = joint.by_seed(metric), separate.by_seed(metric)
-        difference = paired_difference(mine, theirs).summary
-        entries += [
-            spread(summarise([mine[seed] for seed in common])),
-            spread(summarise([theirs[seed] for seed in common])),
-            "" if difference is None else signed(difference),
-        ]
-    for cell in (joint, separate):
-        met = [record for record in cell.records if record.seed in common]
-        entries.append(spread(summarise([prequential_accuracy(record) or 0.0 for record in met])))
-    return "| " + " | ".join([label, str(len(common)), *entries]) + " |"
+@dataclass(frozen=True)
+class _Pairs:
+    """Runs that differ in their passes alone, seed by seed: joint, then separate."""
+
+    joint: Sequence[Record]
+    separate: Sequence[Record]
+
+    def entries(self, written: Callable[[Summary], str]) -> str:
+        """Return what stands in a row; `written` is how it says a difference."""
+        entries = [str(len(self.joint))]
+        for metric in (final_accuracy, final_forgetting):
+            sides = ([metric(run) for run in runs] for runs in (self.joint, self.separate))
+            entries += [spread(summarise(side)) for side in sides]
+            entries.append(written(self._difference(metric)))
+        entries.append(written(self._difference(accuracy_just_learnt)))
+        for side in (self.joint, self.separate):
+            entries.append(spread(summarise([prequential_accuracy(r) or 0.0 for r in side])))
+        return " | ".join(entries)
+
+    def _difference(self, metric: Callable[[Record], float]) -> Summary:
+        both = zip(self.joint, self.separate, strict=True)
+        return summarise([metric(joint) - metric(separate) for joint, separate in both])
+
+
+def _table(rows: Sequence[tuple[str, CellRuns | None, CellRuns | None]]) -> str:
+    lines, known = list(_HEAD), []
+    for label, joint, separate in rows:
+        pairs = _pairs(joint, separate)
+        if pairs.joint:
+            known.append(pairs)
+            lines.append(f"| {label} | {pairs.entries(signed)} |")
+        else:
+            lines.append(f"| {label} | 0 | {NOT_RUN} | | | | | | | | |")
+    if len(known) > 2:
+        together = _Pairs(
+            [run for pairs in known for run in pairs.joint],
+            [run for pairs in known for run in pairs.separate],
+        )
+        # Methods share their seeds' streams: a spread may be told of them, an interval not.
+        lines.append(f"| all pairs of runs | {together.entries(_with_spread)} |")
+    return "\n".join(lines)
+
+
+def _pairs(joint: CellRuns | None, separate: CellRuns | None) -> _Pairs:
+    if joint is None or separate is None:
+        return _Pairs([], [])
+    common = {*joint.seeds} & {*separate.seeds}
+    mine, theirs = ([r for r in cell.records if r.seed in common] for cell in (joint, separate))
+    return _Pairs(mine, theirs)
+
+
+def _with_spread(difference: Summary) -> str:
+    around = "" if difference.sd is None else f" ± {percent(difference.sd)}"
+    return points(difference.mean) + around
 
 
 def weighing_table(kept: Iterable[Record]) -> str:

@@ -297,6 +297,24 @@ def test_passes_are_compared_on_the_seeds_both_have(runs: list[Record]) -> None:
     assert "not yet run" in passes_table(strangers).splitlines()[2]
 
 
+def test_all_pairs_of_runs_are_told_with_their_spread_once_three_methods_have_some(
+    runs: list[Record],
+) -> None:
+    (er,) = [record for record in runs if record.method == "er"][:1]
+    shown = []
+    for method, separate in (("er", 20), ("er-p", 40), ("gss", 60)):
+        for passes, first in (("joint", 40), ("separate", separate)):
+            run = as_cifar(er, passes, first)
+            shown.append(dataclasses.replace(run, method=method, spec_hash=method + passes))
+    assert "all pairs" not in passes_table(shown[:4])
+    last = passes_table(shown).splitlines()[-1]
+    cells = [cell.strip() for cell in last.split("|")[1:-1]]
+    # 10, 0 and -10 points of accuracy; 20 less, as much and 20 more forgotten.
+    assert cells[:5] == ["all pairs of runs", "3", "60.0 ± 0.0", "60.0 ± 10.0", "0.0 ± 10.0"]
+    assert cells[5:8] == ["10.0 ± 0.0", "10.0 ± 20.0", "0.0 ± 20.0"]
+    assert cells[8] == "0.0 ± 0.0"  # all of them knew each segment equally well when it ended
+
+
 def test_weighing_tells_losses_from_contributions(runs: list[Record]) -> None:
     spec = '{"base":"er-p","options":{"step_size":20.0},"learner":%s,"optimizer":{"lr":0.05}}'
     kept = [

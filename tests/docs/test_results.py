@@ -18,7 +18,7 @@ from studies.page import page
 from studies.readings import CIFAR, MNIST
 from studies.settings import same_settings
 from studies.space import FIRST_SEED, Study, load_study
-from studies.tables import View, signed
+from studies.tables import PAPER_METHODS, View, signed
 from typer.testing import CliRunner
 
 from recollect.cli import app
@@ -26,7 +26,7 @@ from recollect.experiments.cell import cells
 from recollect.experiments.configs import config_root
 from recollect.experiments.record import Record
 from recollect.experiments.spec import load_spec
-from recollect.reports.cells import final_accuracy, flat_spec
+from recollect.reports.cells import accuracy_just_learnt, final_accuracy, flat_spec
 from recollect.reports.numbers import points
 from recollect.reports.paper import compare
 from recollect.reports.paper_numbers import EXHIBITS
@@ -34,6 +34,7 @@ from recollect.reports.paper_numbers import EXHIBITS
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 STUDIES = sorted((RESULTS / "tuning").glob("*.parquet"))
+PASSES = ("joint", "separate")
 READINGS = sorted((RESULTS / "readings").glob("*.parquet"))
 
 
@@ -223,3 +224,18 @@ def on_the_way(pair: Pair) -> str:
         points(value).strip("+") for value in (summary.mean, summary.low, summary.high)
     )
     return f"{mean} points [{low}, {high}]"
+
+
+def test_the_page_counts_in_how_many_pairs_a_joint_pass_knew_more_just_learnt() -> None:
+    joint, separate = (View("cifar10-split", p).cells(document.records()) for p in PASSES)
+    more = [
+        theirs < joint[method].by_seed(accuracy_just_learnt)[seed]
+        for method, cell in separate.items()
+        if method in PAPER_METHODS and method != "van"
+        for seed, theirs in cell.by_seed(accuracy_just_learnt).items()
+        if seed in joint[method].seeds
+    ]
+    text = (ROOT / "docs" / "batch-norm.md").read_text()
+    assert (len(more), sum(more)) == (11, 10), "the words eleven and ten of the page are these"
+    assert text.count("eleven pairs of runs") == 2
+    assert "in ten of the eleven pairs more" in text

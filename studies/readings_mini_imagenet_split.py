@@ -9,7 +9,10 @@ five segments at their length, but for 250 examples each to judge by.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from studies.reading import S2, Reading, crs
+from recollect.experiments.configs import config_path
+from recollect.experiments.spec import load_spec
+from studies.reading import Reading
+from studies.tables import PAPER_METHODS
 
 SHORT_SPEC: Final[Mapping[str, Any]] = {
     "benchmark": "mini-imagenet-split",
@@ -28,18 +31,10 @@ FIVE_SPEC: Final[Mapping[str, Any]] = {
 }
 
 _SEPARATE: Final[dict[str, Any]] = {"passes": "separate"}
-# The settings of the tables.
-_PGD: Final[dict[str, Any]] = {"step_size": 20.0, "norm_floor": 10.0, "target_floor": 5.0}
-_CRS: Final = crs(S2)
-_MIR: Final[dict[str, Any]] = {"candidates": 50}
+# The methods of the paper with the settings of its tables; VAN replays nothing.
+_TABLES: Final = load_spec(config_path("mini-imagenet-split")).methods
 _OPTIONS: Final[Mapping[str, dict[str, Any]]] = {
-    "er": {},
-    "er-p": _PGD,
-    "er-c": _CRS,
-    "er-pc": {**_PGD, **_CRS},
-    "gss": {"batches": 10, "batch_size": 10},
-    "er-mir": _MIR,
-    "er-pc-mir": {**_PGD, **_CRS, **_MIR},
+    name: dict(_TABLES[name].options) for name in PAPER_METHODS if name != "van"
 }
 
 READINGS: Final = tuple(

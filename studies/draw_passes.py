@@ -6,7 +6,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from recollect.experiments.record import Record
-from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting, group_cells
+from recollect.reports.cells import (
+    CellRuns,
+    accuracy_just_learnt,
+    final_accuracy,
+    final_forgetting,
+    group_cells,
+)
 from recollect.reports.names import method_title
 from studies.draw_gains import draw_mean
 from studies.tables import PAPER_METHODS, View
@@ -15,6 +21,12 @@ _COLOURS: Final[Mapping[str, str]] = {
     "joint pass": "#476dc9",
     "separate passes": "#d79d0f",
     "GroupNorm, either": "#1da590",
+}
+# The end alone does not say whether little was learnt or much was forgotten.
+_PANELS: Final[Mapping[str, Callable[[Record], float]]] = {
+    "accuracy at the end, %": final_accuracy,
+    "just learnt, %": accuracy_just_learnt,
+    "forgetting, %": final_forgetting,
 }
 _BENCHMARK: Final = "cifar10-split"
 
@@ -77,7 +89,7 @@ def _only(cell: CellRuns, seeds: Set[int]) -> CellRuns:
 
 
 def draw_passes(blocks: Sequence[PassesBlock], path: Path) -> None:
-    """Draw accuracy and forgetting of every line: seeds as dots, means with 95 % intervals."""
+    """Draw every line in every panel: seeds as dots, means with 95 % intervals."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -85,15 +97,10 @@ def draw_passes(blocks: Sequence[PassesBlock], path: Path) -> None:
     shown = [block for block in blocks if block.lines]
     style: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
     with mpl.rc_context(style):
-        figure = Figure(figsize=(9.2, 0.9 + 0.34 * sum(len(block.lines) + 1 for block in shown)))
+        figure = Figure(figsize=(10.4, 0.9 + 0.34 * sum(len(block.lines) + 1 for block in shown)))
         figure.set_layout_engine("constrained")
-        panels: Any = figure.subplots(1, 2, sharey=True)
-        for panel, metric, title in zip(
-            panels,
-            (final_accuracy, final_forgetting),
-            ("average accuracy, %", "forgetting, %"),
-            strict=True,
-        ):
+        panels: Any = figure.subplots(1, len(_PANELS), sharey=True)
+        for panel, (title, metric) in zip(panels, _PANELS.items(), strict=True):
             ticks, place = [], 0.0
             for block in shown:
                 ticks.append((place, block.heading, True))
@@ -105,11 +112,11 @@ def draw_passes(blocks: Sequence[PassesBlock], path: Path) -> None:
             panel.set_title(title, loc="left", fontweight="bold")
             panel.grid(axis="x", color="#e0e3e8")
             panel.set_axisbelow(True)
+            panel.tick_params(axis="y", length=0)
             panel.set_ylim(place + 0.6, 0.6)
         panels[0].set_yticks([tick[0] for tick in ticks], [tick[1] for tick in ticks])
         for text, (_, _, is_heading) in zip(panels[0].get_yticklabels(), ticks, strict=True):
             text.set_fontstyle("italic" if is_heading else "normal")
-        panels[0].tick_params(axis="y", length=0)
         for name, colour in _COLOURS.items():
             panels[0].plot([], [], "o", color=colour, label=name)
         figure.legend(loc="outside lower center", ncols=3, frameon=False)

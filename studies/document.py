@@ -225,6 +225,9 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "cifar10-passes-short": lambda: short_passes_table(CIFAR.records()),
     "mini-passes-short": lambda: short_passes_table(MINI_SHORT.records(), mini.PAIRS[:1]),
     "mini-passes-five": lambda: short_passes_table(MINI_FIVE.records(), mini.PAIRS),
+    "mini-gains-five": lambda: segments_table(
+        MINI_FIVE, MINI_FIVE.records(), *(m for m in PAPER_METHODS if m not in ("van", "er"))
+    ),
     "cifar10-recalibration": lambda: recalibrate.recalibration_table(read_rows(recalibrate.KEPT)),
     "cifar10-weighing": lambda: weighing_table(_cifar_trials()),
     "mini-imagenet": lambda: results_table(View("mini-imagenet-split", "joint"), records()),
@@ -244,11 +247,11 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "pgd-parts-mnist-permuted": lambda: parts_table(View("mnist-permuted"), records(), ["uniform"]),
     "pgd-weights": lambda: pgd_weights.weights_table(read_rows(pgd_weights.KEPT)),
     "crs-scores": lambda: scores.scores_table(read_rows(scores.KEPT)),
-    "cifar10-crs-segments": lambda: segments_table(CIFAR, CIFAR.records(), base="er-c"),
+    "cifar10-crs-segments": lambda: segments_table(CIFAR, CIFAR.records(), "er-c"),
     "cifar10-crs-by-segment": lambda: by_segment_table(*_lineage_crs()),
-    "cifar10-pgd": lambda: segments_table(CIFAR, CIFAR.records(), base="er-p"),
+    "cifar10-pgd": lambda: segments_table(CIFAR, CIFAR.records(), "er-p"),
     "cifar10-group-norm": lambda: segments_table(
-        CIFAR_GROUP_NORM, CIFAR_GROUP_NORM.records(), base="er-p"
+        CIFAR_GROUP_NORM, CIFAR_GROUP_NORM.records(), "er-p"
     ),
     "readings": lambda: readings_table(MNIST, MNIST.records()),
 }

@@ -11,17 +11,17 @@ from studies.readings import ReadingStudy
 from studies.tables import signed, spread
 
 
-def segments_table(study: ReadingStudy, records: Sequence[Record], *, base: str) -> str:
-    """Return one row for each reading of a method that was run, and for what it is compared with.
+def segments_table(study: ReadingStudy, records: Sequence[Record], *bases: str) -> str:
+    """Return one row for each reading of methods that was run, and for what it is compared with.
 
     Args:
         study: Whose readings.
         records: Their runs.
-        base: The method, such as `"er-c"`.
+        bases: The methods, such as `"er-c"`.
     """
     found = {cell.method: cell for cell in group_cells(records)}
-    of_base = [r for r in study.readings if r.base == base and r.name in found]
-    shown = {name for reading in of_base for name in (reading.name, reading.against)}
+    of_bases = [r for r in study.readings if r.base in bases and r.name in found]
+    shown = {name for reading in of_bases for name in (reading.name, reading.against)}
     lines = [
         "| reading | n | accuracy | minus its ER | forgetting | minus its ER "
         "| by segment, just learnt | by segment, at the end |",
@@ -29,7 +29,7 @@ def segments_table(study: ReadingStudy, records: Sequence[Record], *, base: str)
     ]
     for reading in study.readings:
         if reading.name in shown and reading.name in found:
-            baseline = found.get(reading.against) if reading in of_base else None
+            baseline = found.get(reading.against) if reading in of_bases else None
             entries = [reading.label, *_entries(found[reading.name], baseline)]
             lines.append("| " + " | ".join(entries) + " |")
     return "\n".join(lines)

@@ -369,12 +369,14 @@ def test_readings_of_a_method_say_which_segments_are_known(runs: list[Record]) -
             ("p-groups", 0, (4, 50)),
         )
     ]
-    er, s1 = segments_table(CIFAR, known, base="er-c").splitlines()[2:]
+    er, s1 = segments_table(CIFAR, known, "er-c").splitlines()[2:]
     assert er == "| ER | 1 | 42.0 |  | 5.0 |  | 9 80 | 4 80 |"
     less = "2.0 | \N{MINUS SIGN}3.0 one seed"
     assert s1 == f"| ER-C, s1, MI at insertion | 1 | 49.0 | +7.0 one seed | {less} | 9 91 | 7 91 |"
-    _, grouped = segments_table(CIFAR, known, base="er-p").splitlines()[2:]
+    _, grouped = segments_table(CIFAR, known, "er-p").splitlines()[2:]
     assert grouped.startswith("| ER-P, two groups | 1 | 27.0 |")
+    both = segments_table(CIFAR, known, "er-p", "er-c").splitlines()[2:]
+    assert both == [er, s1, grouped]
 
 
 def test_the_picture_of_passes_is_drawn_with_what_there_is(

@@ -15,7 +15,8 @@ from studies.claims import HELD, UNDECIDED, claims_table
 from studies.kept import read_kept, read_rows
 from studies.machines import NUM_FIRST
 from studies.page import page
-from studies.readings import CIFAR, MNIST
+from studies.readings import CIFAR, MINI_FIVE, MNIST
+from studies.readings_mini_imagenet_split import PAIRS as MINI_PAIRS
 from studies.settings import same_settings
 from studies.space import FIRST_SEED, Study, load_study
 from studies.tables import PAPER_METHODS, View, signed
@@ -26,10 +27,17 @@ from recollect.experiments.cell import cells
 from recollect.experiments.configs import config_root
 from recollect.experiments.record import Record
 from recollect.experiments.spec import load_spec
-from recollect.reports.cells import accuracy_just_learnt, final_accuracy, flat_spec
-from recollect.reports.numbers import points
+from recollect.reports.cells import (
+    accuracy_just_learnt,
+    final_accuracy,
+    final_forgetting,
+    flat_spec,
+    group_cells,
+)
+from recollect.reports.numbers import percent, points
 from recollect.reports.paper import compare
 from recollect.reports.paper_numbers import EXHIBITS
+from recollect.reports.statistics import summarise
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
@@ -239,3 +247,27 @@ def test_the_page_counts_in_how_many_pairs_a_joint_pass_knew_more_just_learnt() 
     assert (len(more), sum(more)) == (11, 10), "the words eleven and ten of the page are these"
     assert text.count("eleven pairs of runs") == 2
     assert "in ten of the eleven pairs more" in text
+
+
+def test_the_page_says_of_passes_on_mini_imagenet_what_the_records_say() -> None:
+    found = {cell.method: cell for cell in group_cells(MINI_FIVE.records())}
+    pairs = [(found[one], found[two]) for _, one, two in MINI_PAIRS if {one, two} <= found.keys()]
+    assert [(one.seeds, two.seeds) for one, two in pairs] == [((3000,), (3000,))] * 5
+    text = (ROOT / "docs" / "batch-norm.md").read_text()
+    at_the_end, just_learnt = (
+        [metric(one.records[0]) - metric(two.records[0]) for one, two in pairs]
+        for metric in (final_accuracy, accuracy_just_learnt)
+    )
+    summary = summarise(at_the_end)
+    assert summary.sd is not None
+    told = f"{points(summary.mean).strip('+')} ± {percent(summary.sd)} over five pairs"
+    assert told in text
+    assert told.replace(" over", " points over") in (ROOT / "README.md").read_text()
+    assert sum(gain > 0 for gain in just_learnt) == 3, "the page says three of the five"
+    assert "in three of the five, by" in text
+    assert f"by {points(summarise(just_learnt).mean).strip('+')} points on average" in text
+    for name in ("er-p", "er-pc"):
+        for passes in ("", "-separate"):
+            pgd, plain = (found[f"{method}{passes}"].records[0] for method in (name, "er"))
+            assert final_accuracy(pgd) > final_accuracy(plain)
+            assert -0.155 < final_forgetting(pgd) - final_forgetting(plain) < -0.095

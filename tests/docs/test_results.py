@@ -15,7 +15,7 @@ from studies.claims import HELD, UNDECIDED, claims_table
 from studies.kept import read_kept, read_rows
 from studies.machines import NUM_FIRST
 from studies.page import page
-from studies.readings import CIFAR, MINI_FIVE, MNIST
+from studies.readings import CIFAR, CIFAR_GROUP_NORM, MINI_FIVE, MNIST
 from studies.readings_mini_imagenet_split import PAIRS as MINI_PAIRS
 from studies.settings import same_settings
 from studies.space import FIRST_SEED, Study, load_study
@@ -37,7 +37,7 @@ from recollect.reports.cells import (
 from recollect.reports.numbers import percent, points
 from recollect.reports.paper import compare
 from recollect.reports.paper_numbers import EXHIBITS
-from recollect.reports.statistics import summarise
+from recollect.reports.statistics import paired_difference, summarise
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
@@ -271,3 +271,24 @@ def test_the_page_says_of_passes_on_mini_imagenet_what_the_records_say() -> None
             pgd, plain = (found[f"{method}{passes}"].records[0] for method in (name, "er"))
             assert final_accuracy(pgd) > final_accuracy(plain)
             assert -0.155 < final_forgetting(pgd) - final_forgetting(plain) < -0.095
+
+
+def test_the_page_says_of_group_norm_beside_batch_norm_what_the_records_say() -> None:
+    page = (ROOT / "docs" / "batch-norm.md").read_text()
+    group, batch = (
+        {cell.method: cell.by_seed(final_accuracy) for cell in group_cells(study.records())}
+        for study in (CIFAR_GROUP_NORM, CIFAR)
+    )
+    for first, second, words in (
+        (batch["er"], group["er"], "below ER with BatchNorm and a joint pass"),
+        (group["er"], batch["er-separate"], "above it with separate passes"),
+    ):
+        summary = paired_difference(first, second).summary
+        assert summary is not None
+        assert summary.n == 4
+        assert summary.low is not None
+        assert summary.high is not None
+        mean, *ends = (
+            points(value).strip("+") for value in (summary.mean, summary.low, summary.high)
+        )
+        assert re.search(rf"{mean} (points )?\[{', '.join(ends)}\] {words}", page)

@@ -57,6 +57,9 @@ class Transaction:
             self._drawing.__exit__(kind, error, trace)
         if kind is None:
             return
+        # An interrupt right behind the switch of a `no_grad` block leaves it as the block set it;
+        # a step begins with gradients on.
+        torch.set_grad_enabled(True)
         for way_back in reversed(self._ways_back):
             way_back()
         if self._storage is not None and (self._storage_state or self._storage.state()):

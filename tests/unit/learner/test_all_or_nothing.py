@@ -118,6 +118,12 @@ def interrupted(losses: Tensor, _: Tensor) -> Tensor:
     raise KeyboardInterrupt
 
 
+def interrupted_while_switching(losses: Tensor, _: Tensor) -> Tensor:
+    """Do what an interrupt does that comes just behind the switch of a `no_grad` block."""
+    torch.set_grad_enabled(False)
+    raise KeyboardInterrupt
+
+
 def without_gradient_at_zero(losses: Tensor, outputs: Tensor) -> Tensor:
     """Add sqrt(0), whose slope is infinite: a finite loss with a NaN gradient."""
     return losses + (outputs - outputs.detach()).square().sqrt().sum(1)
@@ -175,6 +181,9 @@ FAULTS = {
     "NaN gradient": Fault(NonFiniteError, "gradient|losses are NaN", loss=without_gradient_at_zero),
     "interrupt in the second update": Fault(
         KeyboardInterrupt, None, loss=interrupted, after_updates=1
+    ),
+    "interrupt while gradients are switched off": Fault(
+        KeyboardInterrupt, None, loss=interrupted_while_switching
     ),
     "storage raises": Fault(RuntimeError, "policy is broken", storage=broken),
     "storage names no slot": Fault(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from recollect.experiments.record import Record
-from recollect.reports.cells import CellRuns
+from recollect.reports.cells import CellRuns, group_cells
 from recollect.reports.figures import draw_comparison, write_figure
 from recollect.reports.names import benchmark_title
 from recollect.reports.paper import Comparison, compare
@@ -46,6 +46,7 @@ from studies.readings import (
     STUDIES,
     readings_table,
 )
+from studies.remains import Setting, remains_table
 from studies.seeds_needed import seeds_table
 from studies.segments import segments_table
 from studies.signs import signs_table
@@ -167,6 +168,7 @@ def _beyond(benchmark: str, methods: Sequence[str], passes: str | None = None) -
 _PERMUTED: Final = ("er-p-mir", "er-pc-equal")
 _LINEAGE_PERMUTED: Final = ("er", "er-p", "er-c", "er-pc", "er-mir", "er-pc-mir")
 _CIFAR: Final = "cifar10-split"
+_MINI: Final = "mini-imagenet-split"
 
 
 def _cifar_trials() -> list[Record]:
@@ -189,6 +191,37 @@ def _lineage_crs() -> tuple[CellRuns, CellRuns]:
     """ER and ER-C as the lineage would run them on CIFAR10-S."""
     found = View(_CIFAR, "separate").cells(lineage_records())
     return found["er"], found["er-c"]
+
+
+def _remains() -> str:
+    short, five, group = (
+        {cell.method: cell for cell in group_cells(study.records())}
+        for study in (CIFAR, MINI_FIVE, CIFAR_GROUP_NORM)
+    )
+    joint, separate = (
+        {pair[1]: five[pair[way]] for pair in mini.PAIRS if pair[way] in five} for way in (1, 2)
+    )
+
+    def named(found: Mapping[str, CellRuns], er: str, er_p: str, er_c: str) -> dict[str, CellRuns]:
+        names = {"er": er, "er-p": er_p, "er-c": er_c}
+        return {method: found[name] for method, name in names.items() if name in found}
+
+    lineage = "as the lineage would run it"
+    return remains_table(
+        Setting(_CIFAR, "joint pass", View(_CIFAR, "joint").cells(records())),
+        Setting(_CIFAR, "separate passes", View(_CIFAR, "separate").cells(records())),
+        Setting(_CIFAR, lineage, View(_CIFAR, "separate").cells(lineage_records())),
+        Setting(_CIFAR, "short, joint pass", named(short, "er", "p", "s1-replay")),
+        Setting(
+            _CIFAR,
+            f"short, {lineage}",
+            named(short, "er-lineage", "p-grouped-lineage", "s1-replay-lineage"),
+        ),
+        Setting(_CIFAR, "short, GroupNorm", named(group, "er", "p", "s1-replay")),
+        Setting(_MINI, "joint pass", View(_MINI, "joint").cells(records())),
+        Setting(_MINI, "first five segments, joint pass", joint),
+        Setting(_MINI, "first five segments, separate passes", separate),
+    )
 
 
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
@@ -224,13 +257,14 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "cifar10-passes": lambda: passes_table(records()),
     "cifar10-passes-short": lambda: short_passes_table(CIFAR.records()),
     "mini-passes-short": lambda: short_passes_table(MINI_SHORT.records(), mini.PAIRS[:1]),
+    "batch-norm-gains": _remains,
     "mini-passes-five": lambda: short_passes_table(MINI_FIVE.records(), mini.PAIRS),
     "mini-gains-five": lambda: segments_table(
         MINI_FIVE, MINI_FIVE.records(), *(m for m in PAPER_METHODS if m != "er")
     ),
     "cifar10-recalibration": lambda: recalibrate.recalibration_table(read_rows(recalibrate.KEPT)),
     "cifar10-weighing": lambda: weighing_table(_cifar_trials()),
-    "mini-imagenet": lambda: results_table(View("mini-imagenet-split", "joint"), records()),
+    "mini-imagenet": lambda: results_table(View(_MINI, "joint"), records()),
     "any-time": lambda: any_time_table(records(), lineage_records()),
     "seeds": lambda: seeds_table(records(), lineage_records()),
     "beyond-mnist-split": lambda: _beyond("mnist-split", list(BEYOND)),

@@ -77,7 +77,8 @@ def pairs_table(found: Mapping[str, Mapping[str, CellRuns]]) -> str:
         found: By the heading of its column, cells by method.
     """
     rows = [
-        [pair_title(one, other)] + [_told(minus(cells, one, other)) for cells in found.values()]
+        [pair_title(one, other)]
+        + [with_count(minus(cells, one, other)) for cells in found.values()]
         for one, other in PAIRS
     ]
     return _table(["accuracy", *found], rows) if found else NOT_RUN
@@ -86,6 +87,13 @@ def pairs_table(found: Mapping[str, Mapping[str, CellRuns]]) -> str:
 def minus(found: Mapping[str, CellRuns], one: str, other: str) -> Summary | None:
     """Compare two methods over their common seeds; None if there are none."""
     return _apart(found[one], found[other]) if one in found and other in found else None
+
+
+def with_count(difference: Summary | None) -> str:
+    """Return a difference, its interval and n; or one seed's, or that there is none."""
+    if difference is None:
+        return NOT_RUN
+    return signed(difference) + ("" if difference.n == 1 else f", n={difference.n}")
 
 
 def _first(records: Sequence[Record]) -> list[Record]:
@@ -113,10 +121,6 @@ def _beside(one: CellRuns, other: CellRuns) -> list[str]:
         percent(unrelated),
         f"{alike} of {difference.n}",
     ]
-
-
-def _told(difference: Summary | None) -> str:
-    return NOT_RUN if difference is None else f"{signed(difference)}, n={difference.n}"
 
 
 def _apart(one: CellRuns, other: CellRuns) -> Summary | None:

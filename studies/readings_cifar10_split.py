@@ -79,4 +79,5 @@ GROUP_NORM_READINGS: Final = (
     Reading("er", "", "ER", "er"),
     Reading("er-fast", "P11", "ER, lr 0.1", "er", {"lr": 0.1}),
     Reading("p", "P8", "ER-P", "er-p", _PGD),
+    Reading("s1-replay", "P5", "ER-C, s1, MI at replay", "er-c", crs(S1, margins="replay")),
 )

@@ -285,7 +285,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "cifar10-crs-by-segment": lambda: by_segment_table(*_lineage_crs()),
     "cifar10-pgd": lambda: segments_table(CIFAR, CIFAR.records(), "er-p"),
     "cifar10-group-norm": lambda: segments_table(
-        CIFAR_GROUP_NORM, CIFAR_GROUP_NORM.records(), "er-p"
+        CIFAR_GROUP_NORM, CIFAR_GROUP_NORM.records(), "er-p", "er-c"
     ),
     "readings": lambda: readings_table(MNIST, MNIST.records()),
 }

@@ -178,12 +178,14 @@ def interval(summary: Summary) -> str:
     return f"{points(summary.mean)} [{points(summary.low)}, {points(summary.high)}]"
 
 
-def final_slots(cell: CellRuns, num_classes: int = 10) -> list[float]:
-    """Return the mean number of slots of each class at the end."""
+def final_slots(cell: CellRuns) -> list[float]:
+    """Return the mean number of slots of each class at the end; none where nothing is stored."""
     ends = [
         dict(zip(record.memory[-1].classes, record.memory[-1].counts, strict=True))
         for record in cell.records
+        if record.memory
     ]
+    num_classes = max((label + 1 for end in ends for label in end), default=0)
     return [sum(end.get(label, 0) for end in ends) / len(ends) for label in range(num_classes)]
 
 

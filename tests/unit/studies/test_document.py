@@ -20,7 +20,7 @@ from studies.draw_gains import draw_gains, gains
 from studies.draw_machines import draw_machines
 from studies.draw_passes import PassesBlock, draw_passes, reading_lines, whole_lines
 from studies.machines import machines_table, repeats_table
-from studies.readings import CIFAR, MNIST, STUDIES, ReadingStudy, readings_table
+from studies.readings import CIFAR, MINI_FIVE, MNIST, STUDIES, ReadingStudy, readings_table
 from studies.segments import segments_table
 from studies.signs import signs_table
 from studies.tables import BEYOND, View, beyond_table, rates_table, results_table
@@ -250,6 +250,18 @@ def test_readings_look_at_validation_data_and_are_told_apart(study: ReadingStudy
 def test_readings_without_records_say_so() -> None:
     assert readings_table(MNIST, []).count("not yet run") == len(MNIST.readings)
     assert crs_table(MNIST, []) == "not yet run"
+
+
+def test_a_reading_counts_the_slots_of_every_class_and_none_where_nothing_is_stored(
+    runs: list[Record],
+) -> None:
+    run = next(run for run in runs if run.memory)
+    point = dataclasses.replace(run.memory[-1], classes=(0, 11), counts=(4, 6))
+    stored = dataclasses.replace(run, method="er", memory=(point,))
+    nothing = dataclasses.replace(run, method="van", memory=())
+    rows = readings_table(MINI_FIVE, [stored, nothing]).splitlines()
+    assert next(row for row in rows if "| ER |" in row).endswith("| 4 " + "0 " * 10 + "6 |")
+    assert next(row for row in rows if "| VAN |" in row).endswith("|  |")
 
 
 def test_a_reading_that_diverges_says_how_often(runs: list[Record]) -> None:

@@ -12,7 +12,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def cell(method: str, known: dict[int, int]) -> CellRuns:
-    """Make runs of one segment: `known` is how many of 100 are right at the end, by seed."""
+    """Make runs of two segments: `known` is how many of 100 are right of either, by seed."""
     first = next(record for record in read_runs() if record.method == "er")
     (found,) = group_cells(run(first, method, seed, right) for seed, right in known.items())
     return found
@@ -36,7 +36,7 @@ def test_gains_are_paired_and_told_below_what_the_paper_has() -> None:
         Setting("cifar10-split", "separate passes", {}),
         Setting("mini-imagenet-split", "joint pass", {}),
     ).splitlines()[2:]
-    # 1.0 and 38.1: the interval of (4, -2) is their mean -+ t(0.975, 1) = 12.706 times 3.
+    # Half the interval of (4, -2) is t(0.975, 1) = 12.706 times their standard error, 3: 38.1.
     assert rows == [
         "| CIFAR10-S, *the paper* | 30.7 ± 2.0 | +5.4 | +7.8 | +9.3 | +7.9 |",
         f"| CIFAR10-S, joint pass | 30.0 ± 10.0 | +1.0 [{MINUS}37.1, +39.1], n=2 | not yet run "

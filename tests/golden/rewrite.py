@@ -1,30 +1,34 @@
-"""Write the golden traces anew: `make golden`. Read the diff, and say in the changelog why."""
+"""Take the golden traces anew: `make golden`. Read the diff, and say in the changelog why.
 
-import json
+On a kind of processor that has no float32 traces yet it adds them and moves nothing else.
+"""
 
 import torch
-from tests.golden.traces import FOLDER, trace
-
-from recollect import METHODS
-
-
-def as_text(found: dict[str, object]) -> str:
-    """Lay a trace out with one line an entry, so that a diff shows the first step that moved."""
-    lines = []
-    for key, value in found.items():
-        if isinstance(value, list):
-            entries = ",\n".join(f"    {json.dumps(entry)}" for entry in value)
-            lines.append(f"  {json.dumps(key)}: [\n{entries}\n  ]")
-        else:
-            lines.append(f"  {json.dumps(key)}: {json.dumps(value)}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+from tests.golden import processor
+from tests.golden.files import FOLDER, as_text, merged, path_of, read
+from tests.golden.scenarios import SCENARIOS
+from tests.golden.traces import trace
 
 
 def main() -> None:
-    torch.set_num_threads(1)
     FOLDER.mkdir(exist_ok=True)
-    for name in METHODS:
-        (FOLDER / f"{name}.json").write_text(as_text(trace(name)))
+    kind = processor.kind()
+    print(f"This processor is: {kind}.")
+    for left in set(FOLDER.iterdir()) - set(map(path_of, SCENARIOS)):
+        left.unlink()
+        print(f"{left.name}: removed, it belongs to no scenario")
+    for name, scenario in SCENARIOS.items():
+        path = path_of(name)
+        before = read(name) if path.exists() else {}
+        float64, float32 = (trace(scenario, dtype) for dtype in (torch.float64, torch.float32))
+        after = merged(before, float64, float32, kind)
+        path.write_text(as_text(after))
+        new = [which for which in after if which not in before]
+        moved = [which for which in after if which in before and after[which] != before[which]]
+        gone = [which for which in before if which not in after]
+        for what, which in (("new", new), ("moved", moved), ("dropped", gone)):
+            if which:
+                print(f"{name}: {what}: {'; '.join(which)}")
 
 
 if __name__ == "__main__":

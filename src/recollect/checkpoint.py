@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from recollect.errors import CheckpointError
+from recollect.files import replaced_whole
 
 _KIND = "recollect-learner"
 _VERSION = 1
@@ -44,34 +45,19 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
         )
     if path.is_dir():
         raise IsADirectoryError(f"`{path}` is a directory; name a file to save to.")
-    tensors = {name: _packed(tensor.detach()) for name, tensor in checkpoint.tensors.items()}
+    if path.exists() and not path.is_file():
+        raise OSError(f"`{path}` is a device or a pipe; name a file to save to.")
+    tensors = {name: _packed(tensor.detach().cpu()) for name, tensor in checkpoint.tensors.items()}
     facts = json.dumps(checkpoint.facts, allow_nan=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    metadata = {"kind": _KIND, "version": str(_VERSION), "facts": facts}
+    metadata["sha256"] = _digest(tensors, facts)
     try:
-        save_file(
-            tensors,
-            partial,
-            metadata={
-                "kind": _KIND,
-                "version": str(_VERSION),
-                "facts": facts,
-                "sha256": _digest(tensors, facts),
-            },
-        )
-        with open(partial, "rb") as written:
-            os.fsync(written.fileno())
-        os.replace(partial, path)
+        with replaced_whole(path) as partial:
+            save_file(tensors, partial, metadata=metadata)
     except SafetensorError as error:  # its way of saying that the disk is full
         raise OSError(
             f"`{path}` could not be written ({error}); what was there is kept."
         ) from error
-    finally:
-        partial.unlink(missing_ok=True)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)  # the rename itself must survive a power cut
-    finally:
-        os.close(directory)
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
@@ -88,7 +74,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         with safe_open(path, framework="pt") as opened:
             metadata = opened.metadata() or {}
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
+    except Exception as error:  # of a dtype that torch lacks, safetensors makes many kinds
         raise CheckpointError(
             f"`{path}` is truncated or not a checkpoint ({error}); nothing was loaded."
         ) from error
@@ -102,12 +88,13 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
             f"`{path}` has format version {metadata.get('version')}, this recollect reads "
             f"{_VERSION}; nothing was loaded. Use the recollect that wrote it, or a newer one."
         )
-    if metadata.get("sha256") != _digest(tensors, metadata.get("facts", "")):
+    facts = metadata.get("facts", "")
+    if metadata.get("sha256") != _digest(tensors, facts):
         raise CheckpointError(
             f"`{path}` was altered after it was written (its digest differs); nothing was loaded. "
             "Use another copy."
         )
-    return Checkpoint(tensors, json.loads(metadata["facts"]))
+    return Checkpoint(tensors, _read_facts(path, facts))
 
 
 def pack(value: object, name: str, tensors: dict[str, Tensor]) -> object:
@@ -130,17 +117,49 @@ def pack(value: object, name: str, tensors: dict[str, Tensor]) -> object:
 
 
 def unpack(packed: object, tensors: Mapping[str, Tensor]) -> object:
-    """Turn back what `pack` made."""
-    assert isinstance(packed, dict)
+    """Turn back what `pack` made.
+
+    Raises:
+        CheckpointError: `pack` cannot have made it.
+    """
+    try:
+        return _unpacked(packed, tensors)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise CheckpointError(
+            f"the checkpoint is damaged: `{str(packed)[:80]}` is nothing that was saved ({error}); "
+            "nothing was loaded."
+        ) from error
+
+
+def _unpacked(packed: object, tensors: Mapping[str, Tensor]) -> object:
+    if not isinstance(packed, dict):
+        raise TypeError(f"a {type(packed).__name__} is no dict")
     ((kind, content),) = packed.items()
     if kind == "tensor":
         return tensors[content]
-    if kind == "dict":
-        return {key: unpack(entry, tensors) for key, entry in content}
-    if kind == "value":
+    if kind == "value" and (content is None or isinstance(content, bool | int | float | str)):
         return content
-    values = [unpack(entry, tensors) for entry in content]
+    if kind not in ("dict", "tuple", "list") or not isinstance(content, list):
+        raise ValueError(f"{kind!r} holds a {type(content).__name__}")
+    if kind == "dict":
+        entries = {key: _unpacked(entry, tensors) for key, entry in content}
+        if len(entries) < len(content):
+            raise ValueError("a key is there twice")
+        return entries
+    values = [_unpacked(entry, tensors) for entry in content]
     return tuple(values) if kind == "tuple" else values
+
+
+def _read_facts(path: Path, text: str) -> dict[str, object]:
+    try:
+        facts = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"`{path}` is damaged ({error}); nothing was loaded.") from error
+    if not isinstance(facts, dict):
+        raise CheckpointError(
+            f"`{path}` is damaged (its facts are a {type(facts).__name__}); nothing was loaded."
+        )
+    return facts
 
 
 def _packed(tensor: Tensor) -> Tensor:

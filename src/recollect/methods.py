@@ -9,6 +9,7 @@ from typing import Any, Final
 import torch
 from torch import nn
 
+from recollect.choices import ROWS, Row
 from recollect.learner import Learner
 from recollect.memory import Memory
 from recollect.retrieval import MaximallyInterfered, Retrieval, Uniform
@@ -33,38 +34,41 @@ class Method:
     rule: type[Rule]
 
 
-METHODS: Final[Mapping[str, Method]] = {
-    "van": Method("the incoming batch alone, no memory", None, None, GradientSum),
-    "er": Method("experience replay", Reservoir, Uniform, GradientSum),
-    "er-p": Method("ER with principal gradient direction", Reservoir, Uniform, PrincipalDirection),
-    "er-c": Method(
-        "ER with confidence reservoir sampling", ConfidenceReservoir, Uniform, GradientSum
-    ),
-    "er-pc": Method("ER with both", ConfidenceReservoir, Uniform, PrincipalDirection),
-    "er-mir": Method(
-        "ER with maximally interfered retrieval", Reservoir, MaximallyInterfered, GradientSum
-    ),
-    "er-p-mir": Method("ER-P with MIR", Reservoir, MaximallyInterfered, PrincipalDirection),
-    "er-pc-mir": Method(
-        "ER-PC with MIR, the paper's best",
-        ConfidenceReservoir,
-        MaximallyInterfered,
-        PrincipalDirection,
-    ),
-    "gss": Method("gradient-based sample selection, greedy", GSSGreedy, Uniform, GradientSum),
-    "a-gem": Method(
-        "averaged gradient episodic memory, task-free", Reservoir, Uniform, AveragedProjection
-    ),
-    "er-cb": Method("ER with class-balanced storage", ClassBalanced, Uniform, GradientSum),
-    "er-p-cb": Method("ER-CB with PGD", ClassBalanced, Uniform, PrincipalDirection),
-    "er-w": Method("ER with a weight on replay", Reservoir, Uniform, WeightedSum),
-    "er-w-mir": Method("ER-W with MIR", Reservoir, MaximallyInterfered, WeightedSum),
-    "er-clip": Method("ER-W with clipped replay", Reservoir, Uniform, ClippedSum),
-    "er-clip-mir": Method("ER-CLIP with MIR", Reservoir, MaximallyInterfered, ClippedSum),
-}
+_STORAGE: Final[tuple[type[Storage], ...]] = (
+    *(ClassBalanced, ConfidenceReservoir, GSSGreedy, Reservoir),
+)
+_RETRIEVAL: Final[tuple[type[Retrieval], ...]] = (MaximallyInterfered, Uniform)
+_RULES: Final[tuple[type[Rule], ...]] = (
+    *(AveragedProjection, ClippedSum, GradientSum, PrincipalDirection, WeightedSum),
+)
+
+
+def _method(row: Row) -> Method:
+    """Return a row with its parts themselves in place of their names."""
+    storage = {kind.__name__: kind for kind in _STORAGE}
+    retrieval = {kind.__name__: kind for kind in _RETRIEVAL}
+    rules = {kind.__name__: kind for kind in _RULES}
+    return Method(
+        row.summary,
+        None if row.storage is None else storage[row.storage],
+        None if row.retrieval is None else retrieval[row.retrieval],
+        rules[row.rule],
+    )
+
+
+METHODS: Final[Mapping[str, Method]] = {name: _method(row) for name, row in ROWS.items()}
 
 # Options of `method` that go to the learner itself.
-_LEARNER_OPTIONS: Final = ("loss", "transform", "iterations", "passes", "weighs")
+_LEARNER_OPTIONS: Final = (
+    "loss",
+    "label_map",
+    "transform",
+    "collate",
+    "augment",
+    "iterations",
+    "passes",
+    "weighs",
+)
 
 
 def method(
@@ -87,8 +91,8 @@ def method(
         replay: Examples replayed with each batch.
         seed: As for `Learner`.
         **options: Any parameter of the method's storage, retrieval or rule (`step_size`, `pick`,
-            `candidates` ...), of `Learner` (`loss`, `transform`, `iterations`, `passes`,
-            `weighs`), and `memory_device`.
+            `candidates` ...), of `Learner` (`loss`, `transform`, `collate`,
+            `augment`, `iterations`, `passes`, `weighs`), and `memory_device`.
 
     Example:
         >>> from recollect.models import mlp

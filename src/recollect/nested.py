@@ -1,4 +1,7 @@
-"""Inputs may be a tensor, or a tuple, list or dict of them; these few functions treat all alike."""
+"""Inputs may be a tensor, or a tuple, list or dict of them; these functions treat all alike.
+
+Where they are examples, each is a column: a tensor whose first dimension counts them, or `Ragged`.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -6,8 +9,11 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from recollect.ragged import Ragged
+
 # A recursive alias would be truer, but run-time shape checks cannot follow one.
-Inputs: TypeAlias = "Tensor | tuple[object, ...] | list[object] | dict[str, object]"
+Inputs: TypeAlias = "Tensor | Ragged | tuple[object, ...] | list[object] | dict[str, object]"
+Column: TypeAlias = Tensor | Ragged
 
 
 def leaves(inputs: object) -> list[Tensor]:
@@ -18,22 +24,47 @@ def leaves(inputs: object) -> list[Tensor]:
     """
     if isinstance(inputs, Tensor):
         return [inputs]
+    found = columns(inputs)
+    ragged = next((column for column in found if isinstance(column, Ragged)), None)
+    if ragged is not None:
+        raise TypeError(f"`inputs` holds {ragged!r}; pass tensors here.")
+    return [column for column in found if isinstance(column, Tensor)]
+
+
+def columns(inputs: object) -> list[Column]:
+    """List the columns of `inputs`, dict entries in insertion order.
+
+    Raises:
+        TypeError: something in `inputs` is no column.
+    """
+    if isinstance(inputs, Tensor | Ragged):
+        return [inputs]
     if isinstance(inputs, dict):
-        return [leaf for value in inputs.values() for leaf in leaves(value)]
+        return [column for value in inputs.values() for column in columns(value)]
     if isinstance(inputs, tuple | list):
-        return [leaf for value in inputs for leaf in leaves(value)]
+        return [column for value in inputs for column in columns(value)]
     raise TypeError(
         f"`inputs` holds a {type(inputs).__name__}; pass a tensor, or a tuple, list or dict of "
         "tensors."
     )
 
 
-def replace_leaves(inputs: object, tensors: Sequence[Tensor]) -> object:
-    """Rebuild the structure of `inputs` around `tensors`."""
-    remaining = iter(tensors)
+def tensors(inputs: object) -> list[Tensor]:
+    """List every tensor of `inputs`, those of ragged examples too."""
+    if isinstance(inputs, Tensor):
+        return [inputs]
+    found: list[Tensor] = []
+    for column in columns(inputs):
+        found += [column] if isinstance(column, Tensor) else column.tensors()
+    return found
+
+
+def replace_leaves(inputs: object, replacements: Sequence[object]) -> object:
+    """Rebuild the structure of `inputs` around what replaces its columns."""
+    remaining = iter(replacements)
 
     def rebuild(value: object) -> object:
-        if isinstance(value, Tensor):
+        if isinstance(value, Tensor | Ragged):
             return next(remaining)
         if isinstance(value, dict):
             return {key: rebuild(entry) for key, entry in value.items()}
@@ -45,23 +76,69 @@ def replace_leaves(inputs: object, tensors: Sequence[Tensor]) -> object:
 
 
 def map_leaves(function: Callable[[Tensor], Tensor], inputs: object) -> object:
-    """Apply `function` to every tensor of `inputs`."""
+    """Apply `function` to every tensor of `inputs`, those of ragged examples too."""
     if isinstance(inputs, Tensor):
         return function(inputs)
-    return replace_leaves(inputs, [function(leaf) for leaf in leaves(inputs)])
+
+    def of_column(column: Column) -> Column:
+        if isinstance(column, Tensor):
+            return function(column)
+        return Ragged([function(e) if isinstance(e, Tensor) else e for e in column])
+
+    return map_columns(of_column, inputs)
+
+
+def map_columns(function: Callable[[Column], object], inputs: object) -> object:
+    """Apply `function` to every column of `inputs`."""
+    if isinstance(inputs, Tensor | Ragged):
+        return function(inputs)
+    return replace_leaves(inputs, [function(column) for column in columns(inputs)])
+
+
+def take(inputs: object, indices: Tensor) -> object:
+    """Return the examples at `indices`."""
+
+    def chosen(column: Column) -> Column:
+        if isinstance(column, Ragged):
+            return column.take(indices)
+        return column.index_select(0, indices.to(column.device))
+
+    return map_columns(chosen, inputs)
+
+
+def cut(inputs: object, start: int, stop: int) -> object:
+    """Return some neighbouring examples."""
+
+    def part(column: Column) -> Column:
+        if isinstance(column, Ragged):
+            return column.cut(start, stop)
+        return column[start:stop]
+
+    return map_columns(part, inputs)
 
 
 def concat(first: object, second: object) -> object:
     """Put the examples of `second` behind those of `first`, on its device, structures alike."""
     if isinstance(first, Tensor) and isinstance(second, Tensor):
-        return torch.cat((first, second.to(first.device)))
-    pairs = zip(leaves(first), leaves(second), strict=True)
-    return replace_leaves(first, [torch.cat((a, b.to(a.device))) for a, b in pairs])
+        return _joined(first, second)
+    pairs = zip(columns(first), columns(second), strict=True)
+    return replace_leaves(first, [_joined(one, other) for one, other in pairs])
+
+
+def _joined(first: Column, second: Column) -> Column:
+    if isinstance(first, Tensor) and isinstance(second, Tensor):
+        if first.shape[1:] == second.shape[1:]:
+            return torch.cat((first, second.to(first.device)))
+        return Ragged([*first, *second.to(first.device)])
+    known = tensors(first)
+    moved = map_leaves(lambda tensor: tensor.to(known[0].device), second) if known else second
+    assert isinstance(moved, Tensor | Ragged)
+    return Ragged([*first, *moved])
 
 
 def skeleton(inputs: object) -> object:
-    """Describe the structure of `inputs` in JSON terms: None for a tensor."""
-    if isinstance(inputs, Tensor):
+    """Describe the structure of `inputs` in JSON terms: None for a column."""
+    if isinstance(inputs, Tensor | Ragged):
         return None
     if isinstance(inputs, dict):
         return {"dict": [[key, skeleton(value)] for key, value in inputs.items()]}
@@ -70,9 +147,9 @@ def skeleton(inputs: object) -> object:
     return {kind: [skeleton(value) for value in inputs]}
 
 
-def from_skeleton(described: object, tensors: Sequence[Tensor]) -> object:
-    """Build inputs of the structure that `skeleton` described around `tensors`."""
-    remaining = iter(tensors)
+def from_skeleton(described: object, replacements: Sequence[object]) -> object:
+    """Build inputs of the structure that `skeleton` described around `replacements`."""
+    remaining = iter(replacements)
 
     def build(node: object) -> object:
         if node is None:

@@ -91,6 +91,24 @@ def test_the_other_protocols_have_the_numbers_of_their_code(
     assert [len(segment.validation_indices) for segment in built.segments] == held_out
 
 
+@pytest.mark.parametrize(
+    ("name", "protocol", "widths", "rate"),
+    [
+        ("mnist-split", "paper", [784, 100, 100, 10], 0.05),
+        ("mnist-permuted", "paper", [784, 100, 100, 10], 0.05),
+        ("mnist-split", "mir-official", [784, 400, 400, 10], 0.1),
+        ("mnist-permuted", "mir-official", [784, 400, 400, 10], 0.05),
+    ],
+)
+def test_a_protocol_brings_the_network_and_the_rate_of_its_script(
+    name: str, protocol: str, widths: list[int], rate: float
+) -> None:
+    built = benchmark(name, data=MNIST, protocol=protocol)
+    assert [len(p) for p in built.model().parameters() if p.ndim == 2] == widths[1:]
+    assert built.model()(built.transform(MNIST.train.inputs[:2])).shape == (2, widths[-1])
+    assert built.defaults.learning_rate == rate
+
+
 def test_mir_gives_one_batch_more_than_asked_whatever_the_batch_size() -> None:
     for batch_size, examples in [(10, 1010), (30, 1020), (1, 1001)]:
         built = benchmark("mnist-split", data=MNIST, protocol="mir-official", batch_size=batch_size)

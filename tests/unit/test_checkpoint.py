@@ -635,6 +635,34 @@ def test_who_reads_the_old_file_meanwhile_reads_it_whole(saved: Path, elsewhere:
         assert beginning + reader.read() == whole
 
 
+def test_saving_through_a_link_replaces_the_file_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to("disk/it")
+    world = learner("er")
+    for _ in range(2):  # first there is no such file, then an older one
+        world.save(tmp_path / "link")
+        assert (tmp_path / "link").is_symlink()
+        assert os.listdir(tmp_path / "disk") == ["it"]
+    world.load(tmp_path / "link")
+
+
+def test_saving_onto_a_device_or_a_pipe_is_refused_and_leaves_it(
+    tmp_path: Path, terminal: Path
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(terminal)
+    for path in (terminal, tmp_path / "link", tmp_path / "pipe"):
+        with pytest.raises(OSError, match="is a device or a pipe; name a file to save to"):
+            learner("er").save(path)
+    assert terminal.is_char_device()
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_saving_under_the_longest_name_there_is_works(tmp_path: Path) -> None:
+    learner("er").save(tmp_path / ("x" * 255))
+    assert os.listdir(tmp_path) == ["x" * 255]
+
+
 def test_saving_into_a_missing_directory_says_so(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"`.*missing` is not a directory; create it"):
         learner("er").save(tmp_path / "missing" / "it")

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.modules.module import _has_any_global_hook
 
+from recollect.gradients.formulas.linear import LinearShare
 from recollect.gradients.groups import Groups
-from recollect.gradients.linear import LinearShare
+from recollect.gradients.precision import running_autocast
 
 _aten: Final = torch.ops.aten
 # How the gradient at a function's output becomes the one at its input, from the output alone.
@@ -88,7 +89,7 @@ class Chain:
             return False
         if _has_any_global_hook():  # type: ignore[no-untyped-call]
             return False
-        if torch.is_autocast_enabled(inputs.device.type):
+        if running_autocast(inputs.device) is not None:
             return False
         if any(self._hooks) or any("forward" in own for own in self._own):
             return False

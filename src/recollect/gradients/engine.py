@@ -1,54 +1,74 @@
 """Measure the gradients of many examples in one backward pass.
 
-A layer's input and the gradient at its output determine every example's parameter gradient there.
-The engine records both (forward hooks, and one `autograd.grad` with respect to layer outputs, which
-never computes a weight gradient) and hands them to a formula per kind of layer.
+Autograd's graph tells all that is needed. The node that used a parameter has saved what it was
+given, and the gradient at its output arrives in the backward pass: together they determine every
+example's parameter gradient there. So nothing is known of the model's layers, only of the few kinds
+of nodes that parameters meet (`formulas/`), and a node of another kind is simply called again.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.utils.checkpoint import CheckpointError
 
 from recollect.errors import UnsupportedModuleError
-from recollect.gradients.backward import run_backward
-from recollect.gradients.calls import Call, Unit, no_place_for_examples, refused_further_out
-from recollect.gradients.direct import direct_share, has_formula
-from recollect.gradients.fallback import ModuleCall, fallback_share
+from recollect.gradients.batch_norm import mixes_examples
+from recollect.gradients.capture import (
+    Arrived,
+    Graph,
+    gradients_at,
+    graph_behind,
+    in_one_pass,
+    run_backward,
+)
+from recollect.gradients.formulas import (  # noqa: F401
+    convolution,
+    elementwise,
+    embedding,
+    linear,
+    norms,
+    recurrent,
+)
+from recollect.gradients.formulas.replay import CHEAP, replayed
+from recollect.gradients.formulas.shared import pushed
+from recollect.gradients.formulas.table import Formulas, formula_for
+from recollect.gradients.formulas.visit import Visit
 from recollect.gradients.groups import Groups
-from recollect.gradients.layout import Layout, possible_layouts
 from recollect.gradients.measurement import GramSum, Measurement
-from recollect.gradients.normalization import mixes_examples
 from recollect.gradients.objective import Objective
-from recollect.gradients.paths import ancestor_called, is_inside, owned_parameters
-from recollect.gradients.places import agree, find_layouts, move_out, starting_places, units_at
-from recollect.gradients.precision import as_precise_as, coarsest
-from recollect.gradients.room import Room
-from recollect.gradients.share import Share, one_share_a_parameter
-from recollect.gradients.tape import Tape
+from recollect.gradients.one_by_one import one_by_one
+from recollect.gradients.plan import Plan, make_plan
+from recollect.gradients.scratch import Scratch
+from recollect.gradients.share import ExplicitShare, Share, one_share_a_parameter
+from recollect.gradients.weighted_losses import WeightedLosses
 
-_LIMIT_BYTES = 64 * 2**20
-# Before a head or a gate that starts at zero every gradient is zero, and a plan has nothing to
-# compare. Each step wakes the next layer and takes a few passes at most, so this is enough for
-# several such layers inside each other. What is zero for longer may be dead, and a plan costs as
-# much as several passes.
-_MOST_PLANS = 20
+_LIMIT_BYTES: Final = 64 * 2**20
+_MOST_PLANS: Final = 64  # kinds of passes that are remembered
+_CHECKED: Final = 4  # plans of changing layouts that are checked; later ones only now and then
+# Their tensors are large: what is made of them is made at once, while they are in the cache.
+_LARGE: Final = frozenset(
+    {"ConvolutionBackward0", "NativeBatchNormBackward0", "NativeGroupNormBackward0"}
+)
 
 
 class GradientEngine:
     """Per-example gradients of a model's parameters, never written out unless that is cheaper.
 
-    The first pass makes a plan and checks it: the shares must add up to autograd's own gradient,
-    and the loss of one example must not reach others (except through BatchNorm, note P8). A pass
-    that shows too little to check (one example, zero gradients) leaves the plan to the next.
+    The gradient of example i is that of its loss in this very pass, with its own dropout mask. The
+    first pass of a kind makes a plan, which is checked: random combinations of the gradients must
+    be autograd's own. Through BatchNorm they are contributions to the batch's gradient (note P8).
 
     Args:
-        model: Any module whose examples stand in the first dimension of its inputs.
+        model: Any module.
         parameters: The parameters to differentiate, by their name in `model`.
         limit_bytes: Largest temporary the engine may hold for one layer.
+        formulas: Formulas for kinds of nodes, in front of those that are known.
     """
 
     def __init__(
@@ -57,269 +77,354 @@ class GradientEngine:
         parameters: Mapping[str, nn.Parameter],
         *,
         limit_bytes: int = _LIMIT_BYTES,
+        formulas: Formulas | None = None,
     ) -> None:
         self.model = model
         self.parameters = dict(parameters)
         self.limit_bytes = limit_bytes
-        self._modules = dict(model.named_modules())
-        self._owned = owned_parameters(self._modules, self.parameters)
-        self._units: dict[str, list[Unit]] | None = None  # by path; None until the first pass
-        self._layouts: dict[str, Layout] = {}
-        self._room = Room()
-        self._watched = self._candidates()
-        self._each_parameter_once = False  # wherever it is measured, if every layer is used once
-        self._plans = 0
-        self._rounding = 0.0  # of the coarsest numbers in the pass that made the plan
+        self._formulas = dict(formulas or {})
+        self._names = {id(parameter): name for name, parameter in self.parameters.items()}
+        self._dtypes = {name: parameter.dtype for name, parameter in self.parameters.items()}
+        self._plans: dict[tuple[object, ...], Plan] = {}
+        self._made = 0
+        self._scratch = Scratch()
+        self._checkpointed = False
+        self._warned: set[str] = set()
 
-    @contextmanager
-    def record(self) -> Iterator[Tape]:
-        """Record every call of a layer with parameters inside the `with` block."""
-        tape = Tape(self, planning=self._units is None)
-        keep = tape.keep
-        handles = [
-            module.register_forward_hook(partial(keep, path), with_kwargs=True)
-            for path, module in self._watched
-        ]
-        try:
-            yield tape
-        finally:
-            for handle in handles:
-                handle.remove()
+    @property
+    def taken_apart(self) -> frozenset[str]:
+        """Parameters that some kind of pass could only measure with a pass per example."""
+        return frozenset().union(*(plan.by_itself for plan in self._plans.values()))
 
-    def _candidates(self) -> list[tuple[str, nn.Module]]:
-        """List owners of parameters and all their ancestors: any may be where one is used."""
-        return [
-            (path, module)
-            for path, module in self._modules.items()
-            if any(is_inside(owner, path) for owner in self._owned)
-        ]
+    def measure(self, objective: Objective, *, keep_graph: bool = False) -> Measurement:
+        """Run the backward pass of the objective and measure the gradient of each group.
 
-    # --- measuring --------------------------------------------------------------------------------
-
-    def measure(
-        self, calls: list[Call], objective: Objective, *, keep_graph: bool = False
-    ) -> Measurement:
-        """Run the backward pass of the objective and collect every layer's share."""
+        Args:
+            objective: Losses that the model led to, and what is asked of them.
+            keep_graph: Another pass will follow.
+        """
         groups, scales = objective.groups, objective.scales
-        if self._units is None:
-            return self._plan(calls, objective, keep_graph=keep_graph)
-        used = self._used(calls, self._units, groups)
-        each_parameter_once = self._each_parameter_once and _each_once(used)
-        total = objective.total()
-        shares = self._shares(self._units, used, total, groups, keep_graph=keep_graph)
-        if not each_parameter_once:
-            shares = one_share_a_parameter(shares)
+        graph = graph_behind(objective.losses, self._names)
+        plan = self._plan(graph, objective)
+        shares = self._shares(graph, plan, objective, keep_graph=keep_graph)
         return Measurement(shares, groups, scales)
 
-    def gram(self, calls: list[Call], objective: Objective) -> Float[Tensor, "groups groups"]:
-        """Run the backward pass, keep its graph and nothing else: a share is let go once seen."""
-        groups, scales = objective.groups, objective.scales
-        if self._units is None or not self._each_parameter_once:
-            return self.measure(calls, objective, keep_graph=True).gram()
-        used = self._used(calls, self._units, groups)
-        if not _each_once(used):  # a layer used twice has inner products with itself
-            return self.measure(used, objective, keep_graph=True).gram()
-        found = GramSum(groups, like=scales)
-        self._hand_over(self._units, used, objective.total(), groups, found.add, keep_graph=True)
-        return found.total(scales)
+    def measure_losses(self, objective: Objective, *, to_be_joined: bool) -> WeightedLosses:
+        """As `measure`, but weights will multiply losses instead of shares; the graph is kept.
 
-    def _used(
-        self, calls: list[Call], units: Mapping[str, Sequence[Unit]], groups: Groups
-    ) -> list[Call]:
-        used = [call for call in calls if call.path in units or self._is_late(call)]
-        calls.clear()
-        for call in used:
-            self._set_layout(call, groups.num_examples)
-        return used
+        Args:
+            objective: What `measure` takes apart.
+            to_be_joined: Keep shares, for inner products with those of another pass.
+        """
+        if to_be_joined:
+            kept = self.measure(objective, keep_graph=True)
+            return WeightedLosses(list(kept.shares.values()), objective, self.parameters)
+        graph = graph_behind(objective.losses, self._names)
+        plan = self._plan(graph, objective)
+        found = GramSum(objective.groups, like=objective.scales)
+        if plan is not None and plan.each_once and not plan.by_itself:
+            self._hand_over(graph, plan, objective, found.add, keep_graph=True)
+        else:  # a parameter that is used twice has inner products with itself
+            for share in self._shares(graph, plan, objective, keep_graph=True):
+                found.add(share)
+        gram = found.total(objective.scales)
+        return WeightedLosses([], objective, self.parameters, gram=gram)
+
+    # --- one pass ---------------------------------------------------------------------------------
 
     def _shares(
-        self,
-        units: Mapping[str, Sequence[Unit]],
-        calls: list[Call],
-        total: Tensor,
-        groups: Groups,
-        *,
-        keep_graph: bool,
-        at_the_end: bool = False,
+        self, graph: Graph, plan: Plan | None, objective: Objective, *, keep_graph: bool
     ) -> list[Share]:
+        if plan is None:
+            return self._whole(graph, objective, keep_graph=keep_graph)
         shares: list[Share] = []
-        self._hand_over(
-            *(units, calls, total, groups, shares.append),
-            keep_graph=keep_graph,
-            at_the_end=at_the_end,
-        )
-        return shares
+        groups = objective.groups
+        keep = keep_graph or bool(plan.by_itself)
+        if plan.borders:
+            self._hand_over(graph, plan, objective, shares.append, keep_graph=keep)
+        with torch.no_grad():
+            shares = self._through_shared(graph, plan, shares, groups)
+            if not plan.each_once:
+                shares = one_share_a_parameter(shares)
+        if plan.by_itself:
+            apart = [s for s in shares if not plan.by_itself.isdisjoint(s.parameters)]
+            names = plan.by_itself.union(*(share.parameters for share in apart))
+            shares = [s for s in shares if plan.by_itself.isdisjoint(s.parameters)]
+            shares.append(self._one_by_one(names, objective))
+        return [*shares, *self._zeros(graph, shares, groups)]
 
     def _hand_over(
         self,
-        units: Mapping[str, Sequence[Unit]],
-        calls: list[Call],
-        total: Tensor,
-        groups: Groups,
+        graph: Graph,
+        plan: Plan,
+        objective: Objective,
         take: Callable[[Share], None],
         *,
         keep_graph: bool,
-        at_the_end: bool = False,
     ) -> None:
-        """Run the backward pass and give every share to `take`."""
+        """Run the backward pass and give every border's shares to `take`."""
+        through = set(plan.passed_through)
+        later: list[tuple[int, Sequence[Share]]] = []
+        to_replay: list[tuple[int, Visit]] = []
+        groups = objective.groups
+        start = time.perf_counter()
 
-        def arrived(call: Call, cotangents: Sequence[Tensor | None]) -> None:
-            for unit in units[call.path]:
-                take(self._share(unit, call, cotangents, groups))
+        def arrived(number: int, gradients: Sequence[Tensor | None]) -> None:
+            name, visit = graph.names[number], self._visit(graph, plan, number, gradients, groups)
+            known = self._formulas.get(name) or formula_for(name)
+            shares = None if known is None else known(visit)
+            if shares is None:
+                to_replay.append((number, visit))
+            elif number in through and name in _LARGE:
+                for share in shares:
+                    take(share)
+            else:
+                order = graph.nodes[number]._sequence_nr()
+                later.append((order, shares))
 
-        run_backward(total, calls, arrived, keep_graph=keep_graph, at_the_end=at_the_end)
+        self._run(graph, plan, objective, arrived, keep_graph=keep_graph or plan.replays)
+        seconds: dict[int, float] = {}
+        with torch.no_grad():
+            for number, visit in to_replay:
+                begun = time.perf_counter()
+                order = graph.nodes[number]._sequence_nr()
+                later.append((order, replayed(visit)))
+                seconds[number] = time.perf_counter() - begun
+            for _, shares in sorted(later, key=lambda entry: entry[0]):  # as the model ran
+                for share in shares:
+                    take(share)
+        plan.replays = bool(to_replay)
+        self._warn(graph, plan, seconds, time.perf_counter() - start)
 
-    def _share(
-        self, unit: Unit, call: Call, cotangents: Sequence[Tensor | None], groups: Groups
-    ) -> Share:
-        given = call.given
-        if [tensor._version for tensor in given] != call.versions:
-            raise UnsupportedModuleError(
-                f"the input of layer `{call.path}` was changed in place after the layer used it; "
-                "replace the in-place operation behind it."
-            )
-        if unit.direct:
-            (cotangent,) = cotangents
-            assert cotangent is not None
-            activations = given[0]
-            dtype = self.parameters[next(iter(unit.parameters.values()))].dtype
-            if cotangent.dtype != dtype or activations.dtype != dtype:
-                activations, cotangent = as_precise_as(dtype, activations, cotangent)
-            return direct_share(
-                call.module,
-                unit.parameters,
-                activations,
-                cotangent,
-                layout=call.layout,
-                groups=groups,
-                limit_bytes=self.limit_bytes,
-                room=self._room,
-                statistics=call.statistics,
-            )
-        zeroed = [
-            given[0].new_zeros(shape) if cotangent is None else cotangent
-            for shape, cotangent in zip(call.shapes, cotangents, strict=True)
-        ]
-        again = ModuleCall(
-            call.path,
-            call.module,
-            (call.args, call.kwargs),
-            unit.parameters,
-            call.differentiable,
-            call.outputs,
-            call.autocast,
-            self._rounding,
-        )
-        return fallback_share(again, zeroed, layout=call.layout, groups=groups)
+    def _run(
+        self, graph: Graph, plan: Plan, objective: Objective, arrived: Arrived, *, keep_graph: bool
+    ) -> None:
+        """Run the backward pass; read what nodes saved on its way or, checkpointed, after it."""
+        watched = {number: sorted(border.layouts) for number, border in plan.borders.items()}
+        run = partial(run_backward, objective.losses, objective.coefficients, graph, watched)
+        if not self._checkpointed:
+            try:
+                run(arrived, passed_through=plan.passed_through, keep_graph=keep_graph)
+            except CheckpointError as error:
+                self._checkpointed = True
+                if not keep_graph:
+                    raise UnsupportedModuleError(
+                        "the model began to use checkpoints after its first step; repeat the step."
+                    ) from error
+                raise
+            return
+        waiting: list[tuple[int, Sequence[Tensor | None]]] = []
+        run(lambda *found: waiting.append(found), passed_through=(), keep_graph=True)
+        in_one_pass(lambda: _each(arrived, waiting))
 
-    def _is_late(self, call: Call) -> bool:
-        """Take in a layer that the pass which made the plan did not use."""
-        assert self._units is not None
-        placed = {
-            name for units in self._units.values() for u in units for name in u.parameters.values()
-        }
-        own = self._owned.get(call.path, {})
-        late = {local: name for local, name in own.items() if name not in placed}
-        if late:
-            self._units[call.path] = [Unit(call.path, late, has_formula(call.module))]
-        return bool(late)
-
-    def _set_layout(self, call: Call, num_examples: int) -> None:
-        known = self._layouts.get(call.path)
-        if known == "first" and call.shapes[0][0] == num_examples:
-            return  # by far the commonest, and what a call starts with
-        possible = possible_layouts(call.shapes[0], num_examples)
-        if not possible:
-            raise no_place_for_examples(call, num_examples)
-        call.layout = known if known in possible else possible[0]
-
-    # --- the first pass: who is measured where, checked -------------------------------------------
-
-    def _plan(self, calls: list[Call], objective: Objective, *, keep_graph: bool) -> Measurement:
-        groups, scales, total = objective.groups, objective.scales, objective.total()
-        expected = dict(
-            zip(
-                self.parameters,
-                torch.autograd.grad(
-                    total, list(self.parameters.values()), retain_graph=True, allow_unused=True
-                ),
-                strict=True,
-            )
-        )
-        for name, gradient in expected.items():
-            if gradient is not None and gradient.is_sparse:
-                raise UnsupportedModuleError(
-                    f"parameter `{name}` has sparse gradients, which cannot be weighed by example; "
-                    "build its layer with `sparse=False`."
-                )
-        self._rounding = coarsest(output for call in calls for output in call.outputs or ())
-        units, used = self._settle(calls, objective, expected)
-        gradients = [gradient for gradient in expected.values() if gradient is not None]
-        finite = all(bool(torch.isfinite(gradient).all()) for gradient in gradients)
-        if groups.num_examples > 1 and finite:  # else the checks have shown nothing
-            self._plans += 1
-            if self._plans == _MOST_PLANS or all(bool(gradient.any()) for gradient in gradients):
-                self._keep(units, used)
-        # Once more, as any later pass is measured: a resumed run plans in mid-stream, and must find
-        # the same to the bit.
-        calls.clear()
-        shares = self._shares(units, used, total, groups, keep_graph=keep_graph)
-        return Measurement(one_share_a_parameter(shares), groups, scales)
-
-    def _settle(
-        self, calls: list[Call], objective: Objective, expected: Mapping[str, Tensor | None]
-    ) -> tuple[dict[str, list[Unit]], list[Call]]:
-        """Find the innermost modules where shares add up to the expected gradients."""
-        called = {call.path for call in calls}
-        wanted = {name for name, gradient in expected.items() if gradient is not None}
-        places = starting_places(self._owned, called, wanted)
-        examples_mix = mixes_examples(self.model)
-        without: list[Call] = []  # a place for examples in what they returned
-        try:
-            while True:
-                units = units_at(places, self._owned, self._modules)
-                used = [call for call in calls if call.path in units]
-                if found := find_layouts(used, objective.losses, examples_mix=examples_mix):
-                    without += found
-                    move_out(places, {call.path for call in found}, called)
-                    continue
-                wrong = self._wrong(units, used, objective, expected)
-                if not wrong:
-                    return units, used
-                for name in wrong:  # used outside its owner's forward: look further out
-                    places[name] = [ancestor_called(places[name][0], called, name)]
-        except Exception as error:  # of any kind: modules further out are run again, by example
-            if without:
-                raise refused_further_out(without[0], len(objective.losses), error) from error
-            raise
-
-    def _wrong(
+    def _visit(
         self,
-        units: Mapping[str, Sequence[Unit]],
-        used: Sequence[Call],
-        objective: Objective,
-        expected: Mapping[str, Tensor | None],
-    ) -> list[str]:
-        """List the parameters whose shares do not add up to the expected gradient."""
-        groups, scales, total = objective.groups, objective.scales, objective.total()
-        shares = self._shares(units, list(used), total, groups, keep_graph=True, at_the_end=True)
-        measured = Measurement(one_share_a_parameter(shares), groups, scales)
-        added_up = measured.combine(1 / scales)
+        graph: Graph,
+        plan: Plan,
+        number: int,
+        gradients: Sequence[Tensor | None],
+        groups: Groups,
+    ) -> Visit:
+        border = plan.borders[number]
+        return Visit(
+            graph.nodes[number],
+            [gradient if o in border.layouts else None for o, gradient in enumerate(gradients)],
+            border.layouts,
+            border.slots,
+            border.transposed,
+            self._dtypes,
+            groups,
+            self.limit_bytes,
+            self._scratch,
+        )
+
+    def _warn(self, graph: Graph, plan: Plan, replays: Mapping[int, float], seconds: float) -> None:
+        """Name each kind of node without a formula once, and what it costs."""
+        for number in replays:
+            name = graph.names[number]
+            if name in self._warned or name in CHEAP or formula_for(name) is not None:
+                continue
+            self._warned.add(name)
+            took = sum(part for at, part in replays.items() if graph.names[at] == name)
+            slot = next(iter(plan.borders[number].slots.values()))
+            owner = slot.rpartition(".")[0] if slot in self.parameters else ""
+            where = f"in layer `{owner}` " if owner else ""
+            warnings.warn(
+                f"node `{name}` {where}has no formula and is called once per gradient, which took "
+                f"{took / seconds:.0%} of this backward pass; `recollect.gradients.formula` adds "
+                "one",
+                stacklevel=2,
+            )
+
+    def _through_shared(
+        self, graph: Graph, plan: Plan, shares: list[Share], groups: Groups
+    ) -> list[Share]:
+        """Push what was found in front of a shared part on to its parameters."""
+        if not plan.shared:
+            return shares
+        direct, in_front = [], []
+        for share in shares:
+            apart = [name for name in share.parameters if name in plan.shared]
+            if not apart:
+                direct.append(share)
+            elif len(apart) == len(share.parameters):
+                in_front.append(share)
+            else:
+                rows = share.rows()
+                in_front.append(ExplicitShare({name: rows.pop(name) for name in apart}, groups))
+                direct.append(ExplicitShare(rows, groups))
+        found = pushed(graph, plan.shared, in_front, self.parameters, groups)
+        return direct if found is None else [*direct, found]
+
+    def _zeros(self, graph: Graph, shares: Sequence[Share], groups: Groups) -> list[Share]:
+        """Give parameters whose gradient is zero in this pass zeros, as autograd does."""
+        measured = {name for share in shares for name in share.parameters}
+        missing = dict.fromkeys(name for name in graph.leaves.values() if name not in measured)
+        zeros = {name: torch.zeros_like(self.parameters[name]) for name in missing}
         return [
-            name
-            for name, gradient in expected.items()
-            if gradient is not None and not agree(added_up.get(name), gradient, self._rounding)
+            ExplicitShare({name: zero.expand(len(groups), *zero.shape)}, groups)
+            for name, zero in zeros.items()
         ]
 
-    def _keep(self, units: dict[str, list[Unit]], used: Sequence[Call]) -> None:
-        """Measure every later pass by this plan."""
-        self._units = units
-        self._layouts = {call.path: call.layout for call in used}
-        paths = dict.fromkeys([*self._owned, *units])
-        self._watched = [(path, self._modules[path]) for path in paths]
-        names = [name for at in units.values() for unit in at for name in unit.parameters.values()]
-        self._each_parameter_once = len(names) == len(set(names))
+    def _whole(self, graph: Graph, objective: Objective, *, keep_graph: bool) -> list[Share]:
+        """Differentiate the only example."""
+        names = list(dict.fromkeys(graph.leaves.values()))
+        found = torch.autograd.grad(
+            objective.losses,
+            [self.parameters[name] for name in names],
+            objective.coefficients,
+            retain_graph=keep_graph,
+        )
+        for name, gradient in zip(names, found, strict=True):
+            _refuse_sparse(name, gradient)
+        return [
+            ExplicitShare({name: gradient[None]}, objective.groups)
+            for name, gradient in zip(names, found, strict=True)
+        ]
+
+    def _one_by_one(self, names: frozenset[str], objective: Objective) -> ExplicitShare:
+        some = {name: self.parameters[name] for name in self.parameters if name in names}
+        with torch.enable_grad():
+            losses = objective.losses * objective.coefficients
+        rows = one_by_one(losses, some)
+        return ExplicitShare(
+            {name: objective.groups.sum(found) for name, found in rows.items()}, objective.groups
+        )
+
+    # --- plans ------------------------------------------------------------------------------------
+
+    def _plan(self, graph: Graph, objective: Objective) -> Plan | None:
+        """Return the plan for this kind of pass; None if there is one example only."""
+        losses = objective.losses
+        if len(losses) == 1:
+            return None
+        key = (graph.key, losses.dtype)
+        known = self._plans.get(key)
+        if known is not None and known.keeps and self._holds(known, graph, losses):
+            return known
+        plan = make_plan(graph, losses, examples_mix=mixes_examples(self.model), before=known)
+        self._made += 1
+        if plan.keeps or self._made <= _CHECKED or self._made % _CHECKED == 0:
+            self._check(graph, plan, losses)
+        if key not in self._plans and len(self._plans) == _MOST_PLANS:
+            self._plans.pop(next(iter(self._plans)))
+        self._plans[key] = plan
+        return plan
+
+    def _holds(self, plan: Plan, graph: Graph, losses: Float[Tensor, " examples"]) -> bool:
+        """Whether what is not in the key is as it was: which rows are whose, and what is zero."""
+        if not plan.holds_for(graph):
+            return False
+        if not plan.silent:
+            return True
+        found = gradients_at(losses, torch.ones_like(losses), graph, plan.silent)
+        return not any(gradient is not None and bool(gradient.any()) for gradient in found)
+
+    def _check(self, graph: Graph, plan: Plan, losses: Float[Tensor, " examples"]) -> None:
+        """Compare a random combination of the gradients with autograd's own.
+
+        A plain sum would not see rows that were taken for another example's. Parameters that do not
+        agree are given a backward pass per example. Under BatchNorm only the sum has a meaning.
+        """
+        mixed = mixes_examples(self.model)
+        ones = torch.ones_like(losses)
+        drawn = torch.randn(len(losses), generator=torch.Generator().manual_seed(0))
+        weights = ones if mixed else drawn.to(losses)
+        names = list(dict.fromkeys(graph.leaves.values()))
+        inputs = [self.parameters[name] for name in names]
+        expected = torch.autograd.grad(losses, inputs, weights, retain_graph=True)
+        for name, gradient in zip(names, expected, strict=True):
+            _refuse_sparse(name, gradient)
+        finite = plan.finite and all(bool(torch.isfinite(g).all()) for g in expected)
+        if not finite:  # the learner says so with its own message
+            plan.by_itself, plan.keeps = frozenset(names), False
+            return
+        each = Groups((1,) * len(losses))
+        objective = Objective(losses, ones, each, ones)
+        try:
+            shares = self._shares(graph, plan, objective, keep_graph=True)
+        except CheckpointError:  # now it is known
+            shares = self._shares(graph, plan, objective, keep_graph=True)
+        rounding = _rounding(graph)
+        wanted = dict(zip(names, expected, strict=True))
+        with torch.no_grad():
+            plan.by_itself = _wrong(shares, weights, wanted, rounding)
+        if plan.by_itself:
+            name = min(plan.by_itself)
+            warnings.warn(
+                f"the gradient of parameter `{name}` could not be split by example in one pass; "
+                "it takes one backward pass per example",
+                stacklevel=2,
+            )
 
 
-def _each_once(calls: Sequence[Call]) -> bool:
-    return len({call.path for call in calls}) == len(calls)
+def _each(arrived: Arrived, waiting: Sequence[tuple[int, Sequence[Tensor | None]]]) -> None:
+    for number, gradients in waiting:
+        arrived(number, gradients)
+
+
+def _rounding(graph: Graph) -> float:
+    """Return `eps` of the coarsest numbers in the graph."""
+    kinds = {entry.dtype for node in graph.nodes for entry in node._input_metadata}
+    return max(torch.finfo(kind).eps for kind in kinds if kind.is_floating_point)
+
+
+def _wrong(
+    shares: Sequence[Share],
+    weights: Float[Tensor, " examples"],
+    wanted: Mapping[str, Tensor],
+    rounding: float,
+) -> frozenset[str]:
+    """Find the parameters whose weighted sum is not autograd's own.
+
+    Rounding is measured against the gradients that were added up, since these may cancel as those
+    of a bias in front of BatchNorm do; and against those of other layers, since within an example
+    the same may happen.
+    """
+    lengths = []
+    for share in shares:
+        products = GramSum(share.groups, like=weights)
+        products.add(share)
+        squares = products.total(torch.ones_like(weights)).diagonal().clamp_min(0)
+        lengths.append(float((weights.square() * squares).sum().sqrt()))
+    longest = max(lengths, default=0.0)
+    wrong = set()
+    for share, length in zip(shares, lengths, strict=True):
+        for name, found in share.combine(weights).items():
+            expected = wanted[name]
+            eps = torch.finfo(expected.dtype).eps
+            coarse = rounding if rounding > eps else 0.0  # as under autocast
+            part = max(10 * eps**0.5, 8 * coarse)
+            scale = max(length, float(torch.linalg.vector_norm(expected)))
+            distance = float(torch.linalg.vector_norm(found - expected))
+            if not distance <= part * scale + (100 * eps + coarse) * longest:
+                wrong.add(name)
+    return frozenset(wrong)
+
+
+def _refuse_sparse(name: str, gradient: Tensor) -> None:
+    if gradient.is_sparse:
+        raise UnsupportedModuleError(
+            f"parameter `{name}` has sparse gradients, which cannot be weighed by example; build "
+            "its layer with `sparse=False`."
+        )

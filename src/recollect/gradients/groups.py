@@ -67,7 +67,7 @@ class Groups:
         if len(self) == self.num_examples:
             return per_example
         shape = (len(self), *per_example.shape[1:])
-        return (self.membership(per_example) @ per_example.flatten(1)).reshape(shape)
+        return (self.membership(per_example) @ as_rows(per_example)).reshape(shape)
 
     def spread(self, per_group: Float[Tensor, " groups"]) -> Float[Tensor, " examples"]:
         """Give every example the value of its group."""
@@ -78,6 +78,11 @@ class Groups:
     def membership(self, like: Tensor) -> Float[Tensor, "groups examples"]:
         """The 0/1 matrix that adds up the examples of each group."""
         return _membership(self.sizes, like.dtype, like.device)
+
+
+def as_rows(values: Float[Tensor, "rows ..."]) -> Float[Tensor, "rows width"]:
+    """Make every entry one row of a matrix; that of a parameter without dimensions is a number."""
+    return values.flatten(1) if values.ndim > 1 else values.unsqueeze(1)
 
 
 @lru_cache(maxsize=64)

@@ -1,6 +1,6 @@
 """Several gradients at once: their inner products, and any weighted sum of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from jaxtyping import Float
@@ -78,12 +78,14 @@ class Measurement:
     def join(self, other: "Measurement") -> "Measurement":
         """Put the gradients of `other` (a later pass of the same model) behind these."""
         shares = []
-        for names in {**self.shares, **other.shares}:
+        for names in _parts({**self.shares, **other.shares}):
             mine, theirs = self.shares.get(names), other.shares.get(names)
-            if mine is None:
-                assert theirs is not None
-                mine = _absent(theirs, self.groups)
-            shares.append(mine.join(theirs if theirs is not None else _absent(mine, other.groups)))
+            if mine is not None and theirs is not None:
+                shares.append(mine.join(theirs))
+            else:  # a layer that one pass did not use, or used in another way
+                rows = _written(self, names, other), _written(other, names, self)
+                joined = {name: torch.cat([part[name] for part in rows]) for name in names}
+                shares.append(ExplicitShare(joined, self.groups + other.groups))
         scales = torch.cat((self.scales, other.scales))
         return other.behind(self, Measurement(shares, self.groups + other.groups, scales))
 
@@ -92,9 +94,29 @@ class Measurement:
         return joined
 
 
-def _absent(like: Share, groups: Groups) -> ExplicitShare:
-    """Zero gradients, for a layer that one of two passes did not use."""
-    rows = {
-        name: found.new_zeros(len(groups), *found.shape[1:]) for name, found in like.rows().items()
-    }
-    return ExplicitShare(rows, groups)
+def _parts(keys: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Join sets of parameters that overlap, in the order they come in."""
+    parts: list[tuple[str, ...]] = []
+    for key in keys:
+        touching = [part for part in parts if not set(part).isdisjoint(key)]
+        if touching == [key]:
+            continue
+        parts = [part for part in parts if part not in touching]
+        parts.append(tuple(sorted({*key, *(name for part in touching for name in part)})))
+    return parts
+
+
+def _written(
+    measured: Measurement, names: tuple[str, ...], other: Measurement
+) -> dict[str, Float[Tensor, "groups ..."]]:
+    """Write gradients out; zero where there are none, in the shape of the other's."""
+    found: dict[str, Tensor] = {}
+    for each in (other, measured):
+        for share in each.shares.values():
+            if not set(share.parameters).isdisjoint(names):
+                rows = share.rows()
+                if each is other:
+                    shape = len(measured)
+                    rows = {n: r.new_zeros(()).expand(shape, *r.shape[1:]) for n, r in rows.items()}
+                found |= rows
+    return found

@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from recollect.gradients.groups import as_rows
+
 
 def one_by_one(
     losses: Float[Tensor, " examples"], parameters: Mapping[str, nn.Parameter]
@@ -27,5 +29,5 @@ def one_by_one(
 
 def gram_of(rows: Sequence[Tensor]) -> Float[Tensor, "rows rows"]:
     """Inner products of gradients that are written out, one tensor of rows a parameter."""
-    flat = torch.cat([tensor.flatten(1) for tensor in rows], dim=1)
+    flat = torch.cat([as_rows(tensor) for tensor in rows], dim=1)
     return flat @ flat.T

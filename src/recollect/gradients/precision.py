@@ -9,6 +9,9 @@ from torch import Tensor
 
 def running_autocast(device: torch.device) -> torch.dtype | None:
     """Return the precision of the autocast that is on here, None if none is."""
+    # Not every device can be asked: of some, torch knows no autocast.
+    if not torch.amp.is_autocast_available(device.type):
+        return None
     if not torch.is_autocast_enabled(device.type):
         return None
     return torch.get_autocast_dtype(device.type)

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from typing_extensions import override
 
-from recollect.gradients.groups import Groups
+from recollect.gradients.groups import Groups, as_rows
 
 _PIECE = 4096
 
@@ -35,6 +35,10 @@ class Share(ABC):
     @abstractmethod
     def rows(self) -> dict[str, Float[Tensor, "groups ..."]]:
         """Write the groups' gradients out, by parameter name."""
+
+    def with_uses(self, others: "Sequence[Share]") -> "Share | None":  # noqa: ARG002
+        """Add other uses of the same parameters without writing anything out; None if it cannot."""
+        return None
 
     def join(self, other: "Share") -> "Share":
         """Put the groups of `other` (the same layer in a later pass) behind these."""
@@ -71,7 +75,7 @@ def add_row_products(by_group: Tensor, *parts: Tensor) -> None:
 
     Rows are the largest tensors of a step; copying them together would cost more than the products.
     """
-    flat = [part.flatten(1) for part in parts]
+    flat = [as_rows(part) for part in parts]
     start = 0
     for index, first in enumerate(flat):
         stop = start + first.shape[0]
@@ -102,7 +106,7 @@ def combine_rows(weights: Tensor, *parts: Tensor) -> Tensor:
     total, start = None, 0
     for part in parts:
         stop = start + part.shape[0]
-        found = weights[start:stop] @ part.flatten(1)
+        found = weights[start:stop] @ as_rows(part)
         total = found if total is None else total + found
         start = stop
     assert total is not None
@@ -128,7 +132,15 @@ def one_share_a_parameter(shares: Sequence[Share]) -> list[Share]:
         together = [group for group in merged if _overlap(group, share)]
         merged = [group for group in merged if group not in together]
         merged.append([*(member for group in together for member in group), share])
-    return [group[0] if len(group) == 1 else add_up(group) for group in merged]
+    return [_merged(group) for group in merged]
+
+
+def _merged(group: list[Share]) -> Share:
+    first, *others = group
+    if not others:
+        return first
+    together = first.with_uses(others)
+    return together if together is not None else add_up(group)
 
 
 def _overlap(group: Sequence[Share], share: Share) -> bool:

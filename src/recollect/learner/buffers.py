@@ -11,14 +11,19 @@ class BufferCopies:
         self._owners = [module for module in model.modules() if module._buffers]
         self._kept: list[tuple[nn.Module, dict[str, Tensor | None], list[Tensor]]] = []
 
-    @torch.no_grad()
     def take(self) -> None:
         """Remember every buffer as it is."""
-        self._kept = []
+        if self._owners:
+            self._take()
+
+    @torch.no_grad()
+    def _take(self) -> None:
+        kept = []
         for owner in self._owners:
             live = dict(owner._buffers)
             copies = [tensor.clone() for tensor in live.values() if tensor is not None]
-            self._kept.append((owner, live, copies))
+            kept.append((owner, live, copies))
+        self._kept = kept
 
     @torch.no_grad()
     def restore(self) -> None:

@@ -1,6 +1,7 @@
 """Step along the target gradient."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +15,7 @@ def descend(
 ) -> None:
     """Let `optimizer` take one step along `target`; parameters without gradient stay."""
     if is_plain_sgd(optimizer):
-        _plain_sgd_step(optimizer, parameters, target)
+        plain_sgd_step(optimizer, parameters, target)()
         return
     along = {id(parameters[name]): gradient for name, gradient in target.items()}
     held = [parameter for group in optimizer.param_groups for parameter in group["params"]]
@@ -44,16 +45,29 @@ def is_plain_sgd(optimizer: torch.optim.Optimizer) -> bool:
     )
 
 
-@torch.no_grad()
-def _plain_sgd_step(
+def plain_sgd_step(
     optimizer: torch.optim.Optimizer,
     parameters: Mapping[str, nn.Parameter],
     target: Mapping[str, Tensor],
-) -> None:
-    # The same sums as torch.optim.SGD's own step, bit for bit, in one fused call a group.
+) -> Callable[[], None]:
+    """Prepare the step of `torch.optim.SGD`: the same sums, bit for bit, in one call a group.
+
+    Called again after an interrupt, the step moves what has not moved yet: every tensor counts how
+    often it was written to, so that no weight needs to be copied.
+    """
     gradients = {id(parameters[name]): gradient for name, gradient in target.items()}
+    moves = []
     for group in optimizer.param_groups:
-        moved: list[Tensor] = [p for p in group["params"] if id(p) in gradients]
-        along = [gradients[id(p)] for p in moved]
-        if moved:
-            torch._foreach_add_(moved, along, alpha=-group["lr"])
+        weights = [p for p in group["params"] if id(p) in gradients]
+        if weights:
+            along = [gradients[id(p)] for p in weights]
+            moves.append((-group["lr"], weights, along, [p._version for p in weights]))
+    return partial(_move, moves)
+
+
+@torch.no_grad()
+def _move(moves: list[tuple[float, list[Tensor], list[Tensor], list[int]]]) -> None:
+    for factor, weights, along, versions in moves:
+        # One call, which nothing interrupts: all of them have moved, or none.
+        if [weight._version for weight in weights] == versions:
+            torch._foreach_add_(weights, along, alpha=factor)

@@ -1,6 +1,7 @@
 """The learner: one batch in, one step done."""
 
 import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from operator import index
 from typing import Any, Final, SupportsIndex
@@ -10,41 +11,63 @@ from jaxtyping import Int64
 from torch import Tensor, nn
 
 from recollect.checkpoint import read_checkpoint, write_checkpoint
+from recollect.choices import Passes, Weighs
 from recollect.gradients import Measurement
-from recollect.learner.batch import Batch, versions_of
+from recollect.learner.arrival import as_inputs, as_labels
+from recollect.learner.batch import WEIGHT, Batch, stored_batch, versions_of
 from recollect.learner.checks import (
     check_gradients,
     check_gram,
     check_untouched,
     checked_admitted,
     checked_batch,
+    checked_example_weights,
+    checked_ids,
     checked_slots,
     checked_weights,
 )
-from recollect.learner.descent import descend, is_plain_sgd
+from recollect.learner.descent import descend, is_plain_sgd, plain_sgd_step
+from recollect.learner.describing import as_html, in_a_line
+from recollect.learner.fitting import make_it_fit
+from recollect.learner.label_map import LabelMap
 from recollect.learner.margin_watch import MarginWatch
-from recollect.learner.network import Loss, Network, Transform, Weighs
+from recollect.learner.network import Network
 from recollect.learner.passes import (
     Found,
     IncomingPass,
-    Passes,
     check_passes,
     check_weighs,
     find_gradients,
 )
+from recollect.learner.per_example import Loss
 from recollect.learner.placing import NOTHING_WRITTEN, Written, written_slots
-from recollect.learner.randomness import DrawingFrom, derived_generator
+from recollect.learner.preparing import Collate, Preparation, Transform
+from recollect.learner.randomness import (
+    derived_generator,
+    generator_states,
+    lend,
+    lent_state,
+    set_generator_states,
+)
+from recollect.learner.rebuilding import rebuilt
 from recollect.learner.report import StepReport, Update
-from recollect.learner.scoring import NewcomerEvidence, VirtualStepProbe
+from recollect.learner.scoring import NewcomerEvidence, NoEvidence, VirtualStepProbe
 from recollect.learner.snapshot import Snapshot
-from recollect.learner.state import learner_checkpoint, restore_learner
+from recollect.learner.state import learner_checkpoint, memory_of, parts_of, restore_learner
+from recollect.learner.surroundings import Surroundings
 from recollect.learner.transaction import Transaction
-from recollect.memory import Memory
+from recollect.memory import Codec, Memory
+from recollect.memory.slot import Id
+from recollect.models import GrowingHead
 from recollect.retrieval import Retrieval, Uniform
 from recollect.rules import GradientSum, Rule
-from recollect.storage import Reservoir, Storage
+from recollect.storage import Evidence, Reservoir, Storage
+from recollect.turns import Turns
 
 _NO_SLOTS: Final = torch.empty(0, dtype=torch.int64)
+#: More at once is rather a label that is no number of a class.
+MOST_NEW_CLASSES: Final = 1000
+_FOUND_ANEW: Final = ("_network", "_snapshot", "_turns")
 
 
 class Learner:
@@ -53,8 +76,11 @@ class Learner:
     One `observe` is: the batch arrives, retrieval picks slots to replay, their gradients are
     measured, the rule weighs them, the optimizer steps, storage places newcomers in memory. It
     happens whole or not at all: a call that raises leaves model, optimizer, memory and randomness
-    as they were, to the bit. Under `torch.autocast` the model's passes and losses run in half
-    precision, and nothing else does.
+    as they were, to the bit. So does an interrupt, unless everything was decided: then the step is
+    completed first, and `step` says so. Other threads may `predict`, `save` and read the memory
+    meanwhile; they wait for the end of the step.
+
+    Under `torch.autocast` the model's passes and losses run in half precision, and nothing else.
 
     Args:
         model: Any module that maps inputs to logits, or to anything that `loss` takes. It is
@@ -67,9 +93,18 @@ class Learner:
         retrieval: Which slots are replayed. Default `Uniform(replay=10)`, fewer if the memory is
             smaller.
         rule: How gradients become one update. Default `GradientSum()`.
-        loss: `loss(outputs, labels)` with one value an example. Default cross entropy on logits.
+        loss: `loss(outputs, labels)` with one value per example, or a loss module of torch's.
+            Values of more dimensions are averaged per example. Default cross entropy on logits.
+        label_map: Numbers classes, so that labels may be names. A `GrowingHead` in the model widens
+            with them.
         transform: Stored form to model input, on the model's device; for instance uint8 images to
-            floats. It must not work in place: the memory keeps what arrived.
+            floats, or a list of strings to tokens. It must not work in place: the memory keeps what
+            arrived.
+        collate: A list of examples to tensors, ahead of `transform`. Default: examples of differing
+            length are padded with zeros (`recollect.pad`).
+        augment: Changes model input at random while it trains: incoming and replayed examples,
+            afresh for every update. Scores, margins and `predict` see examples as they are. What it
+            draws from torch's generator follows from `seed`.
         iterations: Updates per incoming batch, each with slots of its own.
         passes: How examples go through the network, which matters under BatchNorm (note P12):
             `"joint"`, incoming and replayed in one pass; `"separate"`, one after the other, as the
@@ -100,7 +135,10 @@ class Learner:
         retrieval: Retrieval | None = None,
         rule: Rule | None = None,
         loss: Loss | None = None,
+        label_map: LabelMap | None = None,
         transform: Transform | None = None,
+        collate: Collate | None = None,
+        augment: Transform | None = None,
         iterations: int = 1,
         passes: Passes = "joint",
         weighs: Weighs = "losses",
@@ -144,10 +182,11 @@ class Learner:
             purpose: derived_generator(index(seed), purpose)
             for purpose in ("storage", "retrieval", "model")
         }
-        self._network: Final = Network(
-            model, optimizer, loss=loss, transform=transform, weighs=weighs
-        )
-        self._snapshot = Snapshot(model, optimizer)
+        self._loss = loss
+        self.label_map: Final = label_map
+        self._preparation: Final = Preparation(collate, transform, augment)
+        self._build()
+        self._network.check_trains()
         # Parts of the library draw from the generators they are given; others may do as they like.
         others = [
             part
@@ -156,15 +195,56 @@ class Learner:
         ]
         self._others_may_draw: Final = bool(others)
 
+    def _build(self) -> None:
+        """Find out all that follows from model and optimizer."""
+        self._network = Network(
+            self.model,
+            self.optimizer,
+            loss=self._loss,
+            transform=self._preparation.transform,
+            collate=self._preparation.collate,
+            augment=self._preparation.augment,
+            weighs=self.weighs,
+        )
+        self._snapshot = Snapshot(self.model, self.optimizer)
+        self._turns = Turns() if self.memory is None else self.memory.turns
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave out what follows from the rest: a copy finds it out anew."""
+        return {k: v for k, v in vars(self).items() if k not in _FOUND_ANEW}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        self._build()
+
+    def __repr__(self) -> str:
+        return in_a_line(self)
+
+    def _repr_html_(self) -> str:
+        """Show the learner as a table in a notebook."""
+        return as_html(self)
+
     # --- the step ---------------------------------------------------------------------------------
 
-    def observe(self, inputs: object, labels: Tensor) -> StepReport:
+    def observe(
+        self,
+        inputs: object,
+        labels: object,
+        *,
+        ids: Sequence[Id] | None = None,
+        weights: object = None,
+    ) -> StepReport:
         """Learn from one incoming batch and let its examples ask for slots in memory.
 
         Args:
-            inputs: A tensor, or a tuple, list or dict of tensors, first dimension examples. Several
-                tensors become several arguments of the model, by position or by name.
-            labels: One an example.
+            inputs: A tensor or an array, first dimension examples; a list of examples, of differing
+                shape or strings, too; or a tuple or dict of these, which become several arguments
+                of the model, by position or by name.
+            labels: One per example: a tensor, an array or a list; names with a `label_map`.
+            weights: What each example's loss is multiplied by, now and whenever it is replayed; 1
+                without them.
+            ids: Your names for the examples, numbers or strings, by which `learner.memory.find` and
+                `forget` know them. Without them, which example of the stream each was, from 1.
 
         Returns:
             What was done.
@@ -174,29 +254,57 @@ class Learner:
                 message. Nothing was changed.
             NonFiniteError: an input, loss or gradient is NaN or infinite. Nothing was changed.
         """
-        incoming = self._checked(inputs, labels)
-        with self._network.in_full_precision(), self._all_or_nothing() as transaction:
+        with self._turns.taken():
+            return Transaction().run(partial(self._step, inputs, labels, ids, weights))
+
+    def _step(
+        self,
+        inputs: object,
+        labels: object,
+        ids: Sequence[Id] | None,
+        weights: object,
+        transaction: Transaction,
+    ) -> StepReport:
+        """Find out all that `observe` writes, and move what must be moved to find it out."""
+        self._notice_changes()
+        incoming = self._checked(inputs, self._numbered(labels, transaction))
+        incoming.ids = checked_ids(ids, len(incoming))
+        incoming.weights = checked_example_weights(weights, len(incoming), self._network.dtype)
+        self._remember_storage(transaction)  # first, so put back last: it is a user's code
+        self._make_room_for_classes(incoming.labels, transaction)
+        self._remember_model(transaction)
+        self._network.settle_memory_order(incoming.inputs)
+        with self._network.in_full_precision():
+            self._remember(transaction)
             admitted = self._admit(incoming)
-            self._make_room(incoming, admitted, transaction)
+            self._make_room(incoming, admitted)
             margins = self._watch_margins(incoming, admitted, transaction)
-            if not self._ends_with_the_update(admitted):
-                transaction.keep_weights()
+            moves_last = self._may_move_last(admitted)
             updates = tuple(
-                [self._update(incoming, margins, transaction) for _ in range(self.iterations)]
+                [
+                    self._update(incoming, margins, transaction, moves_last=moves_last)
+                    for _ in range(self.iterations)
+                ]
             )
-            written = self._store(incoming, admitted, margins)
-        self.step += 1
-        self.seen += len(incoming)
-        return StepReport(self.step, self.seen, updates, written)
+            written = self._place(incoming, admitted, margins, transaction)
+        self._count(len(incoming), transaction)
+        names = incoming.ids or range(self.seen + 1, self.seen + len(incoming) + 1)
+        written_ids = [names[example] for example in written.examples.tolist()]
+        return StepReport(self.step + 1, self.seen + len(incoming), updates, written, written_ids)
 
     def _update(
-        self, incoming: Batch, margins: MarginWatch | None, transaction: Transaction
+        self,
+        incoming: Batch,
+        margins: MarginWatch | None,
+        transaction: Transaction,
+        *,
+        moves_last: bool,
     ) -> Update:
         """Move the model once: retrieve, measure, weigh, step."""
         alone = IncomingPass(
             self._network, incoming, passes=self.passes, measured=self.rule.needs_gram
         )
-        slots = self._retrieve(alone)
+        slots = self._retrieve(alone, transaction)
         if margins is not None:
             margins.before_update(slots)
         found = self._find_gradients(incoming, slots, alone)
@@ -204,21 +312,23 @@ class Learner:
             margins.learnt_from(found.outputs)
         gram, weights, target = self._weigh(found)
         check_untouched(incoming.inputs, incoming.versions)
-        self._descend(target, transaction)
+        self._descend(target, transaction, moves_last=moves_last)
         if self.memory is not None:
             self.memory.clock += 1
-            if slots.numel():
+            if slots.shape[0]:
+                transaction.on_failure(self.memory.way_back_from_replay(slots))
                 self.memory.mark_replayed(slots)
-                transaction.on_failure(partial(self.memory.mark_replayed, slots, times=-1))
         if margins is not None:
             margins.after_update(slots)
         return Update(found.losses, found.outputs, slots, len(incoming), gram, weights)
 
-    def _retrieve(self, alone: IncomingPass) -> Int64[Tensor, " replayed"]:
+    def _retrieve(
+        self, alone: IncomingPass, transaction: Transaction
+    ) -> Int64[Tensor, " replayed"]:
         """WHICH SLOTS are replayed."""
         if self.memory is None or self.memory.is_empty or self.retrieval is None:
             return _NO_SLOTS
-        probe = VirtualStepProbe(self._network, self.memory, self.optimizer, alone)
+        probe = VirtualStepProbe(self._network, self.memory, self.optimizer, alone, transaction)
         slots = self.retrieval.select(self.memory, probe, self.generators["retrieval"])
         return checked_slots(slots, self.memory, self.retrieval)
 
@@ -228,7 +338,7 @@ class Learner:
         """MEASURE g and the g_i."""
         if self.memory is None or slots.numel() == 0:
             return alone.only()
-        replayed = Batch(*self.memory.read(slots))
+        replayed = stored_batch(self.memory, slots)
         return find_gradients(self._network, incoming, replayed, alone, self.rule)
 
     def _weigh(self, found: Found) -> tuple[Tensor | None, Tensor | None, dict[str, Tensor]]:
@@ -240,13 +350,19 @@ class Learner:
             weights = checked_weights(self.rule(gram), gram, self.rule)
             return gram, weights, found.gradients.combine(weights)
 
-    def _descend(self, target: dict[str, Tensor], transaction: Transaction) -> None:
+    def _descend(
+        self, target: dict[str, Tensor], transaction: Transaction, *, moves_last: bool
+    ) -> None:
         """Let the optimizer step along w."""
         check_gradients(target)
-        if not is_plain_sgd(self.optimizer):
-            transaction.keep_weights()
-        transaction.before_weights_move()
-        descend(self.optimizer, self._network.parameters, target)
+        parameters = self._network.parameters
+        if moves_last:
+            transaction.write(plain_sgd_step(self.optimizer, parameters, target))
+            return
+        if not transaction.keeps_weights:
+            transaction.on_failure(self._snapshot.take_weights())
+            transaction.keeps_weights = True
+        descend(self.optimizer, parameters, target)
 
     def _admit(self, incoming: Batch) -> Int64[Tensor, " admitted"]:
         """WHO asks for a slot; decided before the step, so that only they are measured."""
@@ -255,32 +371,46 @@ class Learner:
         admitted = self.storage.admit(incoming.labels, self.memory, self.generators["storage"])
         return checked_admitted(admitted, len(incoming), self.storage)
 
-    def _make_room(
-        self, incoming: Batch, admitted: Int64[Tensor, " admitted"], transaction: Transaction
-    ) -> None:
+    def _make_room(self, incoming: Batch, admitted: Int64[Tensor, " admitted"]) -> None:
         """Take the memory's bytes before the model moves: there may not be that many."""
-        if self.memory is None or not self.memory.is_empty or not admitted.numel():
+        if self.memory is None or not admitted.shape[0]:
             return
-        if self.memory.make_room(incoming.inputs, incoming.labels):
-            transaction.on_failure(self.memory.give_back_room)
+        if self.memory.is_empty:
+            self.memory.make_room(incoming.inputs, incoming.labels)
+        self.memory.loosen(incoming.inputs)
+        if incoming.weights is not None:
+            self.memory.declare(WEIGHT, incoming.weights, default=1.0)
 
-    def _store(
-        self, incoming: Batch, admitted: Int64[Tensor, " admitted"], margins: MarginWatch | None
+    def _place(
+        self,
+        incoming: Batch,
+        admitted: Int64[Tensor, " admitted"],
+        margins: MarginWatch | None,
+        transaction: Transaction,
     ) -> Written:
         """WHICH SLOT each admitted newcomer takes."""
         if self.memory is None or self.storage is None:
             return NOTHING_WRITTEN
         memory = self.memory
         increments = None if margins is None else margins.after_step()
-        written = NOTHING_WRITTEN
-        if admitted.numel():
+        if not admitted.shape[0]:
+            return NOTHING_WRITTEN
+        evidence: Evidence = NoEvidence()
+        if self.storage.needs_evidence:
             evidence = NewcomerEvidence(self._network, memory, incoming, admitted, increments)
-            rng = self.generators["storage"]
-            placement = self.storage.place(incoming.labels[admitted], memory, evidence, rng)
-            written = written_slots(placement, memory, admitted)
-            check_untouched(incoming.inputs, incoming.versions)
-            written.commit(memory, incoming, placement, increments)
-        memory.seen += len(incoming)
+        rng = self.generators["storage"]
+        placement = self.storage.place(incoming.labels[admitted], memory, evidence, rng)
+        written = written_slots(placement, memory, admitted)
+        check_untouched(incoming.inputs, incoming.versions)
+        written, stored_scores, dropping = make_it_fit(
+            written, memory, incoming, placement.stored_scores, rng
+        )
+        if dropping is not None:
+            transaction.write(dropping)
+        writing = written.prepared(memory, incoming, placement.scores, stored_scores, increments)
+        transaction.write(writing)
+        if dropping is not None:
+            transaction.write(memory.fall_to_filled)
         return written
 
     # --- looking and keeping ----------------------------------------------------------------------
@@ -295,31 +425,99 @@ class Learner:
             inputs: In stored form, as for `observe`.
             batch_size: Examples per pass; None passes all at once.
         """
+        with self._turns.taken():
+            return Transaction().run(partial(self._predict, inputs, batch_size))
+
+    def _predict(self, inputs: object, batch_size: int | None, transaction: Transaction) -> object:
         self._notice_changes()
+        inputs = self._taken(inputs)
         versions = versions_of(inputs)
-        with DrawingFrom(self.generators["model"], self._network.device, advance=False):
-            outputs = self._network.predict(inputs, batch_size=batch_size)
+        network, generator = self._network, self.generators["model"]
+        self._remember_model(transaction)
+        transaction.afterwards(partial(generator.set_state, generator.get_state()))
+        self._lend_generator(transaction)
+        outputs = network.predict(inputs, batch_size=batch_size)
         check_untouched(inputs, versions)
         return outputs
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write model, optimizer, memory, counters and generators to one file, whole or not."""
-        write_checkpoint(path, learner_checkpoint(self))
+        with self._turns.taken():
+            checkpoint = learner_checkpoint(self)
+            write_checkpoint(path, checkpoint)
 
-    def load(self, path: str | os.PathLike[str]) -> None:
+    def load(self, path: str | os.PathLike[str], *, changed: Collection[str] = ()) -> None:
         """Continue from `path`, bit for bit, in a learner built as the saved one was.
+
+        Args:
+            path: A file that `save` wrote.
+            changed: What this learner has otherwise on purpose: `"capacity"`, `"storage"`,
+                `"retrieval"`, `"replay"`, `"rule"`, `"optimizer"`, `"iterations"`, `"passes"`,
+                `"weighs"`. A smaller memory goes on with a uniform sample of the stored examples, a
+                larger one with all of them; another storage or optimizer starts without what the
+                saved one remembered.
 
         Raises:
             CheckpointError: the file is damaged, altered or of another learner. Nothing changed.
         """
-        restore_learner(self, read_checkpoint(path))
+        checkpoint = read_checkpoint(path)
+        with self._turns.taken():
+            restore_learner(self, checkpoint, changed)
+
+    @classmethod
+    def from_checkpoint(
+        cls,
+        path: str | os.PathLike[str],
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        *,
+        storage: Storage | None = None,
+        retrieval: Retrieval | None = None,
+        rule: Rule | None = None,
+        memory_device: torch.device | str = "cpu",
+        codec: Codec | None = None,
+        **options: Any,
+    ) -> "Learner":
+        """Build the learner that was saved, and continue from there.
+
+        Memory, storage, retrieval and rule are built as they were. Parts of your own, and what is
+        code (`loss`, `transform`, `collate`, `augment`), must be passed.
+
+        Args:
+            path: A file that `save` wrote.
+            model: Of the layers that the saved one had; its weights are loaded.
+            optimizer: Over the model's parameters, of the kind that the saved one was.
+            storage: In place of the saved one's, if that was your own.
+            retrieval: Likewise.
+            rule: Likewise.
+            memory_device: Where the examples live.
+            codec: As for `Memory`.
+            **options: `loss`, `transform`, `collate`, `augment`, as for `Learner`.
+        """
+        checkpoint = read_checkpoint(path)
+        parts, memory = parts_of(checkpoint), memory_of(checkpoint, memory_device, codec)
+        if memory is not None:
+            storage = storage or rebuilt("storage", parts["storage"])
+            retrieval = retrieval or rebuilt("retrieval", parts["retrieval"])
+        learner = cls(
+            model,
+            optimizer,
+            memory=memory,
+            storage=storage,
+            retrieval=retrieval,
+            rule=rule or rebuilt("rule", parts["rule"]),
+            label_map=LabelMap() if parts.get("label map") else None,
+            **{key: parts[key] for key in ("iterations", "passes", "weighs") if key in parts},
+            **options,
+        )
+        restore_learner(learner, checkpoint)
+        return learner
 
     # --- guards -----------------------------------------------------------------------------------
 
     def _checked(self, inputs: object, labels: object) -> Batch:
         if not torch.is_grad_enabled():
             raise ValueError("gradients are switched off; call `observe` outside `no_grad`.")
-        self._notice_changes()
         self._network.check_trains()
         if not self.model.training:
             raise ValueError(
@@ -331,29 +529,145 @@ class Learner:
             who = "the default cross entropy loss"
         elif self.storage is not None and self.storage.needs_classes:
             who = type(self.storage).__name__
-        batch = checked_batch(inputs, labels, classes=who)
+        batch = checked_batch(self._taken(inputs, labels), labels, classes=who)
         if self.memory is not None:
-            self.memory.check_fits(batch.inputs, batch.labels)
-        self._network.settle_memory_order(batch.inputs)
+            may_differ = self._preparation.collate is not None
+            self.memory.check_fits(batch.inputs, batch.labels, may_differ=may_differ)
         return batch
+
+    def _numbered(self, labels: object, transaction: Transaction) -> object:
+        """Take labels as people have them, and number them if there is a map for that."""
+        if self.label_map is None:
+            return as_labels(labels, dtype=self._network.dtype)
+        transaction.on_failure(self.label_map.way_back())
+        if not isinstance(labels, Iterable):
+            raise TypeError(f"`labels` is a {type(labels).__name__}; pass one name per example.")
+        return self.label_map.encode(labels)
+
+    def _make_room_for_classes(self, labels: Tensor, transaction: Transaction) -> None:
+        """Widen a head that grows to the classes that have come."""
+        head = self.head
+        if head is None or labels.is_floating_point() or labels.ndim != 1:
+            return
+        wanted = int(labels.max()) + 1
+        if wanted <= head.out_features:
+            return
+        if wanted > head.out_features + MOST_NEW_CLASSES:
+            raise ValueError(
+                f"`labels` holds {wanted - 1}, but the head has {head.out_features} outputs, and "
+                f"grows by {MOST_NEW_CLASSES} at a time; number classes from 0, or pass "
+                "`label_map=LabelMap()`."
+            )
+        self.widen(wanted, transaction)
+
+    @property
+    def head(self) -> GrowingHead | None:
+        """The model's layer that widens for new classes, if it has one."""
+        return self._network.head
+
+    def widen(self, num_classes: int, transaction: Transaction) -> None:
+        """Widen the head, and take the model as it is then."""
+        head = self.head
+        assert head is not None
+        grow, put_back = head.prepared_growth(num_classes, self.optimizer)
+        transaction.on_failure(self._take_model_as_it_is)
+        transaction.on_failure(put_back)
+        grow()
+        self._take_model_as_it_is()
+
+    def _take_model_as_it_is(self) -> None:
+        self._snapshot = Snapshot(self.model, self.optimizer)
+        self._network.take_others()
+
+    def _taken(self, inputs: object, labels: object = None) -> object:
+        """Take inputs as people have them: tensors, arrays, or lists of examples."""
+        return as_inputs(
+            inputs,
+            count=len(labels) if isinstance(labels, Tensor) and labels.ndim else None,
+            dtype=self._network.dtype,
+            lists_are_arguments=None if self.memory is None else self.memory.takes_lists_apart,
+        )
 
     def _notice_changes(self) -> None:
         """Take the model as it is now: its head may have been widened, or a part frozen."""
-        if self._network.notice_changes():
-            self._snapshot = Snapshot(self.model, self.optimizer)
+        if self._network.sees_others():
+            self._take_model_as_it_is()  # the network last: until then, they are seen again
+        self._network.notice_frozen()
 
-    def _ends_with_the_update(self, admitted: Int64[Tensor, " admitted"]) -> bool:
-        """Whether nothing that could raise is left behind one checked update."""
-        if self.iterations > 1:
+    def _may_move_last(self, admitted: Int64[Tensor, " admitted"]) -> bool:
+        """Whether nothing that is still to be found out needs the model to have moved.
+
+        The move is then the step's last act, and no weight needs to be copied in case of failure.
+        """
+        if self.iterations > 1 or not is_plain_sgd(self.optimizer):
             return False
-        if self.storage is None or type(self.storage) is Reservoir:
+        if self.storage is None:
             return True
-        return not admitted.numel() and self.storage.margins in ("never", "insertion")
+        if not admitted.shape[0]:
+            return self.storage.margins in ("never", "insertion")
+        return self.storage.margins == "never" and not self.storage.needs_evidence
 
-    def _all_or_nothing(self) -> Transaction:
-        may_draw = self._others_may_draw or self._network.may_draw
-        device = self._network.device if may_draw else None
-        return Transaction(self._snapshot, self.generators, self.memory, self.storage, device)
+    # --- all or nothing ---------------------------------------------------------------------------
+
+    @property
+    def _may_draw(self) -> bool:
+        """Whether anything in a step may draw from torch's own generator."""
+        return self._others_may_draw or self._network.may_draw
+
+    def _remember_model(self, transaction: Transaction) -> None:
+        """Remember what a pass may switch, draw or move."""
+        network = self._network
+        if self._may_draw or not network.is_settled or network.is_under_autocast:
+            transaction.on_failure(Surroundings(self.model, network.device).put_back)
+        transaction.on_failure(network.forget)
+        transaction.on_failure(self._snapshot.take_buffers())
+
+    def _remember(self, transaction: Transaction) -> None:
+        """Remember all that a step changes on its way, but for the weights."""
+        if self.memory is not None:
+            transaction.on_failure(self.memory.way_back_of_counters())
+        for purpose, generator in self.generators.items():
+            if purpose != "model" or self._may_draw:
+                transaction.on_failure(partial(generator.set_state, generator.get_state()))
+        if self._may_draw:
+            self._lend_generator(transaction)
+
+    def _remember_storage(self, transaction: Transaction) -> None:
+        if self.storage is not None:
+            kept = {name: tensor.clone() for name, tensor in self.storage.state().items()}
+            transaction.on_failure(partial(self._put_storage_back, kept))
+
+    def _put_storage_back(self, state: Mapping[str, Tensor]) -> None:
+        if self.storage is not None and (state or self.storage.state()):
+            self.storage.restore({name: tensor.clone() for name, tensor in state.items()})
+
+    def _lend_generator(self, transaction: Transaction) -> None:
+        """Let the model's passes draw from the learner's generator, and nobody behind them."""
+        device = self._network.device
+        states = generator_states(device)
+        transaction.afterwards(partial(set_generator_states, device, states))
+        lend(self.generators["model"], device)
+
+    def _count(self, num_incoming: int, transaction: Transaction) -> None:
+        """Note where the step leads; memory and learner go there together."""
+        step, seen = self.step + 1, self.seen + num_incoming
+        memory, seen_by_memory = self.memory, 0
+        if memory is not None:
+            seen_by_memory = memory.seen + num_incoming
+        generator, drawn = self.generators["model"], None
+        if self._may_draw:
+            drawn = lent_state(generator, self._network.device)
+
+        def write() -> None:
+            if memory is not None:
+                memory.seen = seen_by_memory
+            if drawn is not None:
+                generator.set_state(drawn)
+            self.step, self.seen = step, seen
+
+        transaction.write(write)
+
+    # --- guards -----------------------------------------------------------------------------------
 
     def _watch_margins(
         self,

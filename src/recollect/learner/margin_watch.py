@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from recollect.learner.batch import Batch
+from recollect.learner.batch import Batch, stored_batch
 from recollect.learner.checks import check_logits
 from recollect.learner.network import Network
 from recollect.learner.transaction import Transaction
@@ -51,7 +51,7 @@ class MarginWatch:
         # In a mode-free network the training pass gives the same outputs: see `learnt_from`.
         if timing in ("insertion", "both", "all") and len(newcomers) and not network.is_mode_free:
             self._newcomers_before = self._margins(newcomers)
-        if timing == "all" and self._will_replace():
+        if timing == "all" and len(memory) and self._will_replace():
             self._stored_before = self._stored_margins()
 
     def before_update(self, slots: Int64[Tensor, " replayed"]) -> None:
@@ -64,7 +64,9 @@ class MarginWatch:
         is_known = self._newcomers_before.numel() or self._logits_before is not None
         if self._timing == "replay" or is_known or not len(self._newcomers):
             return
-        if self._draws.have_begun():  # the pass was augmented, and margins are not taken so
+        if (
+            self._network.augments or self._draws.have_begun()
+        ):  # the pass was augmented, and margins are not taken so
             self._newcomers_before = self._margins(self._newcomers)
             return
         if not isinstance(outputs, Tensor):
@@ -110,12 +112,12 @@ class MarginWatch:
         return torch.cat([self._margins_in(slots) for slots in everything])
 
     def _margins_in(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
-        return self._margins(Batch(*self._memory.read(slots)))
+        return self._margins(stored_batch(self._memory, slots))
 
     def _margins(self, batch: Batch) -> Float[Tensor, " examples"]:
         logits = self._logits(batch)
         return margins(logits, batch.labels.to(logits.device).long()).float().cpu()
 
     def _logits(self, batch: Batch) -> Float[Tensor, "examples classes"]:
-        with self._draws.again():
+        with self._draws:
             return check_logits(self._network.predict(batch.inputs), batch.labels)

@@ -17,10 +17,6 @@ class ModelWatch:
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         self._model, self._optimizer = model, optimizer
-        self.remember()
-
-    def remember(self) -> None:
-        """Take the model and the optimizer as they are now."""
         modules = list(self._model.modules())
         tables: list[dict[str, Any]] = [module._modules for module in modules]
         tables += [module._parameters for module in modules]

@@ -1,10 +1,11 @@
 """The model with its loss: passes that train, and passes that only look."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, Final, Literal
+from types import TracebackType
+from typing import Any, Final
 
 import torch
 from jaxtyping import Float
@@ -12,7 +13,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from recollect import nested
+from recollect.choices import Weighs
 from recollect.gradients import GradientEngine, Groups, Measurement, Objective, mixes_examples
+from recollect.gradients.capture import eagerly, is_compiled
 from recollect.gradients.chain import (
     Chain,
     ChainPass,
@@ -22,17 +25,21 @@ from recollect.gradients.chain import (
 from recollect.gradients.precision import at_least, autocast_again, running_autocast
 from recollect.learner.batch import Batch
 from recollect.learner.checks import check_logits, check_not_probabilities, checked_losses
+from recollect.learner.explain import EXPLAINED, loss_failed, model_failed
 from recollect.learner.memory_order import channels_last, may_gain, takes_channels_last
 from recollect.learner.model_watch import ModelWatch
-from recollect.learner.outputs import by_example, cut, put_together
-from recollect.learner.randomness import SameDraws, keeping_generators
-from recollect.learner.unseen import evaluating_unseen, leaving_no_trace
+from recollect.learner.outputs import by_example, put_together
+from recollect.learner.per_example import Loss, per_example_loss
+from recollect.learner.preparing import Collate, Preparation, Transform
+from recollect.learner.randomness import KeepingGenerators, SameDraws
+from recollect.learner.unseen import EvaluatingUnseen, LeavingNoTrace
+from recollect.models import GrowingHead
 
 # Layers that compute the same in both modes, keep no statistics and draw nothing. Any other class,
 # a model of the user's included, may look at `self.training`.
 _MODE_FREE: Final = frozenset(
     {
-        nn.Sequential, nn.Flatten, nn.Identity, nn.Unflatten, nn.Linear, nn.Embedding,
+        nn.Sequential, nn.Flatten, nn.Identity, nn.Unflatten, nn.Linear, GrowingHead, nn.Embedding,
         nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.LayerNorm, nn.GroupNorm,
         nn.ReLU, nn.GELU, nn.Tanh, nn.Sigmoid, nn.LeakyReLU, nn.ELU, nn.SiLU, nn.Softplus,
         nn.MaxPool1d, nn.MaxPool2d, nn.AvgPool1d, nn.AvgPool2d,
@@ -40,10 +47,7 @@ _MODE_FREE: Final = frozenset(
     }
 )  # fmt: skip
 
-Loss = Callable[[Any, Tensor], Tensor]
-Transform = Callable[[object], object]
 Gradients = dict[str, Tensor]
-Weighs = Literal["losses", "contributions"]
 Numbers = Callable[[torch.dtype, torch.device], Tensor]  # made to suit the losses
 
 
@@ -70,38 +74,50 @@ class Network:
         *,
         loss: Loss | None,
         transform: Transform | None,
+        collate: Collate | None = None,
+        augment: Transform | None = None,
         weighs: Weighs = "losses",
     ) -> None:
         self.model, self._optimizer = model, optimizer
         self._weighs = weighs
-        self._loss, self._transform = loss, transform
-        self.classifies = loss is None
+        self._loss = per_example_loss(loss)
+        self._preparation = Preparation(collate, transform, augment)
+        self.classifies = self._loss is None
         self._autocast: torch.dtype | None = None
         self._watch = ModelWatch(model, optimizer)
         self._held: dict[str, nn.Parameter] = {}
         self._left_out: dict[str, nn.Parameter] = {}
         self._placed: Tensor = next(model.parameters(), torch.empty(0))  # none at all is refused
         self._build()
-        self.check_trains()
 
     @property
     def may_draw(self) -> bool:
         """Whether a pass may draw from torch's own generator, as dropout does."""
-        return not self.is_mode_free or self._transform is not None or self._loss is not None
+        return not self.is_mode_free or self._preparation.may_draw or self._loss is not None
 
-    def notice_changes(self) -> bool:
-        """Notice layers that were replaced, and parameters frozen or freed, since the last step.
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of the model's weights."""
+        return self._placed.dtype
 
-        Returns:
-            Whether layers or parameters were replaced.
-        """
-        replaced = self._watch.sees_another()
-        if replaced:
-            self._build()
-            self._watch.remember()
-        elif [p.requires_grad for p in self._held.values()] != self._trainable:
+    @property
+    def augments(self) -> bool:
+        """Whether examples that train are changed on their way."""
+        return self._preparation.augment is not None
+
+    def sees_others(self) -> bool:
+        """Whether layers or parameters were replaced since they were taken."""
+        return self._watch.sees_another()
+
+    def take_others(self) -> None:
+        """Take layers and parameters as they are now."""
+        self._build()
+        self._watch = ModelWatch(self.model, self._optimizer)
+
+    def notice_frozen(self) -> None:
+        """Notice parameters that were frozen or freed since the last step."""
+        if [p.requires_grad for p in self._held.values()] != self._trainable:
             self._find_trainable()
-        return replaced
 
     def _build(self) -> None:
         """Find out all that follows from the model's layers and the optimizer's parameters."""
@@ -116,18 +132,37 @@ class Network:
         self._held = {name: p for name, p in named.items() if id(p) in held}
         #: Whether training and evaluation mode are the same, so that no switching is needed.
         self.is_mode_free = all(type(module) in _MODE_FREE for module in self.model.modules())
+        heads = [m for m in self.model.modules() if isinstance(m, GrowingHead)]
+        self.head = heads[0] if len(heads) == 1 else None
         self._seen_logits = False
         self._find_trainable()
         self._channels_last: bool | None = None if may_gain(self.model, self.device) else False
 
     def _find_trainable(self) -> None:
         """Find out all that follows from which parameters are frozen."""
-        self._trainable = [parameter.requires_grad for parameter in self._held.values()]
+        trainable = [parameter.requires_grad for parameter in self._held.values()]
         self.parameters = {name: p for name, p in self._held.items() if p.requires_grad}
         self.engine = GradientEngine(self.model, self.parameters)
+        self._measurable = eagerly if is_compiled(self.model) else nullcontext
         self._chain = Chain.of(self.model, self.parameters) if self.classifies else None
         self.num_weights = sum(parameter.numel() for parameter in self.parameters.values())
         self._placed = next(iter(self.parameters.values()), self._placed)
+        self._trainable = trainable  # last: until then, it is found out again
+
+    def forget(self) -> None:
+        """Drop what an interrupted step may have left half done: it is found out anew."""
+        self._autocast = None
+        self._build()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether passes have begun: before the first, modes and generators are switched to try."""
+        return self._channels_last is not None
+
+    @property
+    def is_under_autocast(self) -> bool:
+        """Whether the caller's autocast is on."""
+        return running_autocast(self.device) is not None
 
     def check_trains(self) -> None:
         """Refuse a model in which nothing can be learnt, or not what was learnt before."""
@@ -154,38 +189,30 @@ class Network:
         """
         if self._channels_last is None:
             place = self.model, self.device
-            modes = partial(evaluating_unseen, *place), partial(leaving_no_trace, *place)
-            with leaving_no_trace(*place), self.in_full_precision():  # a transform may draw
+            modes = partial(EvaluatingUnseen, *place), partial(LeavingNoTrace, *place)
+            with LeavingNoTrace(*place), self.in_full_precision():  # a transform may draw
                 prepared = self._prepared(inputs)
             self._channels_last = takes_channels_last(self._call, prepared, modes)
 
-    @contextmanager
-    def in_full_precision(self) -> Iterator[None]:
+    def in_full_precision(self) -> AbstractContextManager[None]:
         """Step out of an autocast that the caller is in, but for the model's passes and losses.
 
         Inner products, weights, scores and the optimizer keep the precision they have elsewhere.
         """
         dtype = running_autocast(self.device)
         if dtype is None or self._autocast is not None:
-            yield
-            return
-        # A chain is passed by hand, as if nothing were cast.
-        chain, self._chain, self._autocast = self._chain, None, dtype
-        try:
-            with torch.autocast(self.device.type, enabled=False):
-                yield
-        finally:
-            self._chain, self._autocast = chain, None
+            return nullcontext()
+        return _FullPrecision(self, dtype)
 
     # --- passes that train ------------------------------------------------------------------------
 
     def differentiate(self, batch: Batch, coefficients: Numbers) -> Pass:
         """Return the gradient of `coefficients . losses`, one coefficient an example."""
-        prepared = self._prepared(batch.inputs)
-        if self._chain is not None and self._chain.takes(prepared):
+        prepared = self._prepared(batch.inputs, trains=batch.trains)
+        if batch.weights is None and (chain := self._chain_for(prepared)) is not None:
             with torch.no_grad():
-                run = self._pass_chain(self._chain, prepared, batch, coefficients)
-                return Pass(run.losses, run.logits, self._chain.gradients(run.factors))
+                run = self._pass_chain(chain, prepared, batch, coefficients)
+                return Pass(run.losses, run.logits, chain.gradients(run.factors))
         outputs, losses = self._losses(prepared, batch)
         objective = losses @ coefficients(losses.dtype, losses.device)
         found = torch.autograd.grad(objective, list(self.parameters.values()), allow_unused=True)
@@ -211,11 +238,11 @@ class Network:
         scales = partial(_row_scales, incoming, replayed)
         if not weigh_losses:
             return self.measure_groups(batch, groups, coefficients, scales)
-        with self.engine.record() as tape:
-            outputs, losses = self._losses(self._prepared(batch.inputs), batch)
+        with self._measurable():
+            outputs, losses = self._losses(self._prepared(batch.inputs, trains=batch.trains), batch)
         kind = losses.dtype, losses.device
         objective = Objective(losses, coefficients(*kind), groups, scales(*kind))
-        measured = tape.measure_losses(objective, to_be_joined=not incoming)
+        measured = self.engine.measure_losses(objective, to_be_joined=not incoming)
         return Pass(losses.detach(), by_example(outputs, len(batch)), measured)
 
     def measure_groups(
@@ -229,27 +256,35 @@ class Network:
             coefficients: One an example.
             scales: One a group; the factor that turns its share into the gradient that is meant.
         """
-        prepared = self._prepared(batch.inputs)
-        if self._chain is not None and self._chain.takes(prepared):
+        prepared = self._prepared(batch.inputs, trains=batch.trains)
+        if batch.weights is None and (chain := self._chain_for(prepared)) is not None:
             with torch.no_grad():
-                run = self._pass_chain(self._chain, prepared, batch, coefficients)
-            shares = self._chain.shares(run.factors, groups, self.engine.limit_bytes)
+                run = self._pass_chain(chain, prepared, batch, coefficients)
+            shares = chain.shares(run.factors, groups, self.engine.limit_bytes)
             measured = Measurement(shares, groups, scales(run.losses.dtype, run.losses.device))
             return Pass(run.losses, run.logits, measured)
-        with self.engine.record() as tape:
+        with self._measurable():
             outputs, losses = self._losses(prepared, batch)
         kind = losses.dtype, losses.device
-        measured = tape.measure(losses, coefficients(*kind), groups, scales(*kind))
+        objective = Objective(losses, coefficients(*kind), groups, scales(*kind))
+        measured = self.engine.measure(objective)
         return Pass(losses.detach(), by_example(outputs, len(batch)), measured)
+
+    def _chain_for(self, inputs: object) -> Chain | None:
+        """Return the model as a chain, if these inputs can be passed by hand."""
+        # Not under autocast: a chain is passed as if nothing were cast.
+        if self._chain is None or self._autocast is not None or not self._chain.takes(inputs):
+            return None
+        return self._chain
 
     def _pass_chain(
         self, chain: Chain, prepared: object, batch: Batch, coefficients: Numbers
     ) -> ChainPass:
         """Pass a small model forwards and backwards by hand."""
         assert isinstance(prepared, Tensor)
-        passed = chain.forward(prepared)
+        passed = self._explaining(chain.forward, prepared)
         labels = batch.labels.to(self.device)
-        logits = self._checked_logits(passed[-1], labels)
+        logits = check_logits(passed[-1], labels)
         losses, log_probabilities = cross_entropy_by_hand(logits, labels := labels.long())
         checked_losses(losses, len(batch))
         at_logits = cross_entropy_cotangents(
@@ -262,12 +297,12 @@ class Network:
     def unseen(self) -> AbstractContextManager[None]:
         """Leave no trace of what is done in a block; free where there can be none."""
         if not self.is_mode_free:
-            return leaving_no_trace(self.model, self.device)
-        return keeping_generators(self.device) if self.may_draw else nullcontext()
+            return LeavingNoTrace(self.model, self.device)
+        return KeepingGenerators(self.device) if self.may_draw else nullcontext()
 
     def evaluating_unseen(self) -> AbstractContextManager[None]:
         """Do the same in evaluation mode."""
-        return self.unseen() if self.is_mode_free else evaluating_unseen(self.model, self.device)
+        return self.unseen() if self.is_mode_free else EvaluatingUnseen(self.model, self.device)
 
     def same_draws(self) -> SameDraws:
         """From here on, let passes that are to be compared see the same augmentation."""
@@ -285,12 +320,12 @@ class Network:
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"`batch_size` is {batch_size}; pass at least 1, or None for all.")
         self.settle_memory_order(inputs)
-        count = len(nested.leaves(inputs)[0])
+        count = len(nested.columns(inputs)[0])
         size = count if batch_size is None else batch_size
         with self.evaluating_unseen(), self.in_full_precision():
             parts, starts = [], range(0, max(count, 1), max(size, 1))
             for start in starts:
-                prepared = self._prepared(cut(inputs, start, start + size))
+                prepared = self._prepared(nested.cut(inputs, start, start + size))
                 with autocast_again(self._autocast, self.device):
                     parts.append(self._call(prepared))
         if len(parts) == 1:
@@ -306,13 +341,15 @@ class Network:
 
     def losses(self, batch: Batch) -> tuple[object, Float[Tensor, " examples"]]:
         """Run the model on stored-form examples; return outputs and one loss each."""
-        return self._losses(self._prepared(batch.inputs), batch)
+        return self._losses(self._prepared(batch.inputs, trains=batch.trains), batch)
 
     def _losses(self, prepared: object, batch: Batch) -> tuple[object, Float[Tensor, " examples"]]:
         if self._autocast is None:
-            return self._found_losses(prepared, batch)
-        with autocast_again(self._autocast, self.device):
-            return self._found_losses(prepared, batch)
+            outputs, losses = self._found_losses(prepared, batch)
+        else:
+            with autocast_again(self._autocast, self.device):
+                outputs, losses = self._found_losses(prepared, batch)
+        return outputs, losses if batch.weights is None else losses * batch.weights.to(losses)
 
     def _found_losses(
         self, prepared: object, batch: Batch
@@ -322,41 +359,69 @@ class Network:
         # Half a precision is enough to pass a network, not to add up and compare what came out.
         dtype = next(iter(self.parameters.values())).dtype
         if self._loss is not None:
-            losses = checked_losses(self._loss(outputs, labels), len(batch))
+            try:
+                found = self._loss(outputs, labels)
+            except EXPLAINED as error:
+                raise loss_failed(error, outputs, labels) from error
+            losses = checked_losses(found, len(batch))
             return outputs, at_least(losses, dtype)
-        logits = at_least(self._checked_logits(outputs, labels), dtype)
+        logits = check_logits(outputs, labels)
+        if not self._seen_logits and logits.requires_grad:  # else they have no history to look at
+            check_not_probabilities(logits)
+            self._seen_logits = True
+        logits = at_least(logits, dtype)
         losses = F.cross_entropy(logits, labels.long(), reduction="none")
         return logits, checked_losses(losses, len(batch))
 
-    def _checked_logits(self, outputs: object, labels: Tensor) -> Float[Tensor, "examples classes"]:
-        logits = check_logits(outputs, labels)
-        if not self._seen_logits:
-            check_not_probabilities(logits.detach())
-            self._seen_logits = True
-        return logits
-
-    def _prepared(self, inputs: object) -> object:
-        prepared = nested.map_leaves(self._to_device, inputs)
-        if self._transform is not None:
-            prepared = self._transform(prepared)
+    def _prepared(self, inputs: object, *, trains: bool = False) -> object:
+        prepared = self._preparation(inputs, self.device, trains=trains)
         return channels_last(prepared) if self._channels_last else prepared
 
-    def _to_device(self, leaf: Tensor) -> Tensor:
-        return leaf.to(self.device)
-
     def _call(self, inputs: object) -> Any:
-        if self._chain is not None and not torch.is_grad_enabled() and self._chain.takes(inputs):
-            return self._chain.forward(inputs)[-1]  # the modules' own calls cost more
+        if not isinstance(inputs, Tensor | dict | tuple | list):
+            raise TypeError(
+                f"`transform` returned a {type(inputs).__name__}; return a tensor, tuple or dict."
+            )
+        return self._explaining(self._called, inputs)
+
+    def _explaining(self, call: Callable[[Any], Any], inputs: object) -> Any:
+        """Call what takes the model's inputs; an error says what these were."""
+        try:
+            return call(inputs)
+        except EXPLAINED as error:
+            raise model_failed(error, self.model, inputs) from error
+
+    def _called(self, inputs: Any) -> Any:
+        if not torch.is_grad_enabled() and (chain := self._chain_for(inputs)) is not None:
+            assert isinstance(inputs, Tensor)
+            return chain.forward(inputs)[-1]  # the modules' own calls cost more
         # Several inputs are spread over the model's arguments, by position or by name.
         if isinstance(inputs, Tensor):
             return self.model(inputs)
         if isinstance(inputs, dict):
             return self.model(**inputs)
-        if isinstance(inputs, tuple | list):
-            return self.model(*inputs)
-        raise TypeError(
-            f"`transform` returned a {type(inputs).__name__}; return a tensor, tuple or dict."
-        )
+        return self.model(*inputs)
+
+
+class _FullPrecision:
+    """Switch autocast off in a block; the network remembers it and passes as under autocast."""
+
+    def __init__(self, network: Network, dtype: torch.dtype) -> None:
+        self._network, self._dtype = network, dtype
+        self._off = torch.autocast(network.device.type, enabled=False)
+
+    def __enter__(self) -> None:
+        self._network._autocast = self._dtype
+        self._off.__enter__()  # type: ignore[no-untyped-call]
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._off.__exit__(kind, error, trace)
+        self._network._autocast = None
 
 
 @lru_cache(maxsize=64)

@@ -30,8 +30,3 @@ def put_together(parts: list[object], sizes: list[int]) -> object:
                 "row an example, so several passes cannot be put together; pass `batch_size=None`."
             )
     return reduce(nested.concat, parts)
-
-
-def cut(inputs: object, start: int, stop: int) -> object:
-    """Return some neighbouring examples."""
-    return nested.map_leaves(lambda leaf: leaf[start:stop], inputs)

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from recollect import nested
+from recollect.choices import Passes, Weighs
 from recollect.gradients import Groups, Measurement, mixes_examples
 from recollect.learner.batch import Batch
 from recollect.learner.checks import checked_weights
@@ -17,12 +18,9 @@ from recollect.learner.network import (
     Network,
     Numbers,
     Pass,
-    Weighs,
     mean_weights,
 )
 from recollect.rules import GradientSum, Rule
-
-Passes = Literal["joint", "separate", "grouped"]
 
 
 @dataclass(slots=True)
@@ -40,7 +38,7 @@ class IncomingPass:
     def __init__(
         self, network: Network, incoming: Batch, *, passes: Passes, measured: bool
     ) -> None:
-        self._network, self._incoming = network, incoming
+        self._network, self._incoming = network, incoming.training()
         self._measured = measured and passes != "grouped"
         self.passes = passes
         self._trained: Pass | None = None
@@ -88,6 +86,7 @@ def find_gradients(
     network: Network, incoming: Batch, replayed: Batch, alone: IncomingPass, rule: Rule
 ) -> Found:
     """Pass both batches through the network and find the gradients the rule works on."""
+    incoming, replayed = incoming.training(), replayed.training()
     if alone.passes == "joint" and not alone.was_run:
         return _joint(network, incoming, replayed, rule)
     one = alone.run()
@@ -150,7 +149,9 @@ def _parts(replayed: Batch, rule: Rule) -> list[Batch]:
     groups = _groups_of(rule)
     assert groups is not None  # `check_passes` saw them
     number = min(groups, len(replayed))
-    return [replayed.take(part) for part in torch.arange(len(replayed)).tensor_split(number)]
+    return [
+        replayed.take(part).training() for part in torch.arange(len(replayed)).tensor_split(number)
+    ]
 
 
 def _written(gradients: Gradients | Measurement) -> Gradients:

@@ -1,5 +1,6 @@
 """From a storage policy's answer to slots that are really written."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -7,8 +8,9 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from recollect.learner.batch import Batch
+from recollect.learner.batch import WEIGHT, Batch
 from recollect.memory import Memory
+from recollect.memory.slot import Id
 from recollect.storage import Placement
 
 
@@ -22,6 +24,7 @@ class Written:
         evicted_labels: Labels of the examples that made room.
         evicted_ages: Their ages, in updates.
         evicted_scores: Their scores, for policies that score.
+        evicted_ids: Their ids.
     """
 
     slots: Int64[Tensor, " written"]
@@ -29,34 +32,47 @@ class Written:
     evicted_labels: Tensor
     evicted_ages: Int64[Tensor, " evicted"]
     evicted_scores: Float[Tensor, " evicted"]
+    evicted_ids: list[Id]
     _admitted: Int64[Tensor, " written"]  # position among the admitted
 
-    def commit(
+    def prepared(
         self,
         memory: Memory,
         incoming: Batch,
-        placement: Placement,
+        scores: Float[Tensor, " admitted"] | None,
+        stored_scores: Float[Tensor, " filled"] | None,
         increments: Float[Tensor, " admitted"] | None,
-    ) -> None:
-        """Write the newcomers and what is known of them."""
-        if placement.stored_scores is not None:
-            memory.score[: len(memory)] = placement.stored_scores
-        if not self.slots.numel():
-            return
-        everybody = self._admitted.shape[0] == placement.slots.shape[0]
-        newcomers = incoming.take(self.examples)
-        memory.write(
-            self.slots,
-            newcomers.inputs,
-            newcomers.labels,
-            arrived_at=memory.seen + 1 + self.examples,
-        )
-        if increments is not None:
-            noted = increments if everybody else increments[self._admitted]
-            memory.margin_increment.index_copy_(0, self.slots, noted)
-        if placement.scores is not None:
-            noted = placement.scores if everybody else placement.scores[self._admitted]
-            memory.score.index_copy_(0, self.slots, noted.float())
+    ) -> Callable[[], None]:
+        """Return what writes the newcomers and what is known of them; it may be called again."""
+
+        def of_written(noted: Tensor) -> Tensor:
+            everybody = self._admitted.shape[0] == noted.shape[0]
+            return (noted if everybody else noted[self._admitted]).float()
+
+        is_writing = self.slots.shape[0] > 0
+        newcomers = incoming.take(self.examples).to(memory.device) if is_writing else incoming
+        arrived_at = memory.seen + 1 + self.examples
+        margins = None if increments is None else of_written(increments)
+        scores = None if scores is None else of_written(scores)
+        ids = None if incoming.ids is None else [incoming.ids[i] for i in self.examples.tolist()]
+
+        def write() -> None:
+            if stored_scores is not None:
+                memory.score[: stored_scores.shape[0]] = stored_scores
+            if not is_writing:
+                return
+            memory.write(
+                *(self.slots, newcomers.inputs, newcomers.labels),
+                arrived_at=arrived_at,
+                ids=ids,
+                declared=None if newcomers.weights is None else {WEIGHT: newcomers.weights},
+            )
+            if margins is not None:
+                memory.margin_increment.index_copy_(0, self.slots, margins)
+            if scores is not None:
+                memory.score.index_copy_(0, self.slots, scores)
+
+        return write
 
 
 def written_slots(
@@ -97,9 +113,10 @@ def written_slots(
         memory.labels[taken.to(memory.device)],
         memory.ages(taken),
         scores[taken],
+        [memory.id_of(slot) for slot in taken.tolist()],
         positions,
     )
 
 
 _NONE: Final = torch.empty(0, dtype=torch.int64)
-NOTHING_WRITTEN: Final = Written(_NONE, _NONE, _NONE, _NONE, torch.empty(0), _NONE)
+NOTHING_WRITTEN: Final = Written(_NONE, _NONE, _NONE, _NONE, torch.empty(0), [], _NONE)

@@ -1,5 +1,6 @@
 """What a step did, as tensors and counts; formatting is for others."""
 
+import html
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ from torch import Tensor
 
 from recollect import nested
 from recollect.learner.placing import Written
+from recollect.memory.slot import Id
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,14 @@ class StepReport:
         seen: Stream examples observed so far, this batch included.
         updates: One an iteration, in order.
         written: Which newcomers went where, and who made room.
+        written_ids: Ids of the newcomers that were stored, as `written_slots` names their slots.
     """
 
     step: int
     seen: int
     updates: tuple[Update, ...]
     written: Written
+    written_ids: list[Id]
 
     @property
     def loss(self) -> float:
@@ -91,6 +95,22 @@ class StepReport:
     def replayed_slots(self) -> Int64[Tensor, " replayed"]:
         """Slots replayed by the last update."""
         return self.updates[-1].replayed_slots
+
+    def __str__(self) -> str:
+        replayed = sum(update.replayed_slots.shape[0] for update in self.updates)
+        return (
+            f"step {self.step}: {self.seen:,} seen, loss {self.loss:.3f}, {replayed} replayed, "
+            f"{self.written.slots.shape[0]} stored, {len(self.evicted_ids)} made room"
+        )
+
+    def _repr_html_(self) -> str:
+        """Show the step as a row in a notebook."""
+        return f"<code>{html.escape(str(self))}</code>"
+
+    @property
+    def evicted_ids(self) -> list[Id]:
+        """Ids of the examples that made room."""
+        return self.written.evicted_ids
 
     @property
     def written_slots(self) -> Int64[Tensor, " written"]:

@@ -1,31 +1,33 @@
 """What the learner tells its policies: measurements made when asked for, leaving no trace."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Final
 
 import torch
 from jaxtyping import Float, Int64
-from torch import Tensor
+from torch import Tensor, nn
 
 from recollect.gradients import Groups, Measurement
-from recollect.learner.batch import Batch
+from recollect.learner.batch import Batch, stored_batch
 from recollect.learner.checks import check_gradients
 from recollect.learner.network import Network
 from recollect.learner.passes import IncomingPass
 from recollect.learner.randomness import SameDraws
+from recollect.learner.transaction import Transaction
 from recollect.memory import Memory
 
 # Weights times examples of a pass that costs little more than starting it.
 _QUICKLY_DONE: Final = 10_000_000
+_NOT_DECLARED: Final = ValueError(
+    "the storage policy asks for evidence but its `needs_evidence` is False; leave it True."
+)
 
 
 class VirtualStepProbe:
     """Answers a retrieval policy: losses of slots before and after a step on the incoming batch.
 
     The virtual step is plain gradient descent with the optimizer's learning rates. While losses are
-    taken, parameters point to other tensors; no model is copied.
+    taken, parameters point to other tensors; no model is copied. `transaction` gets the way back.
     """
 
     def __init__(
@@ -34,9 +36,10 @@ class VirtualStepProbe:
         memory: Memory,
         optimizer: torch.optim.Optimizer,
         alone: IncomingPass,
+        transaction: Transaction,
     ) -> None:
         self._network, self._memory, self._optimizer = network, memory, optimizer
-        self._alone = alone
+        self._alone, self._transaction = alone, transaction
         self._read: tuple[Tensor, Batch] | None = None
         self._draws: SameDraws | None = None
 
@@ -46,43 +49,67 @@ class VirtualStepProbe:
 
     def losses_after(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
         """Loss of each slot's example after a virtual step on the incoming batch alone."""
-        with self._stepped():
+        stepped = self._stepped_values()
+        kept = [(parameter, parameter.data) for parameter, _ in stepped]
+        self._transaction.on_failure(partial(_point_to, kept))
+        try:
+            _point_to(stepped)
             return self._look(slots)
+        finally:
+            _point_to(kept)
 
     def _look(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
         """Take losses, with the same dropout and augmentation before and after."""
         if self._draws is None:
             self._draws = self._network.same_draws()
-        with self._draws.again():
+        with self._draws:
             return self._network.look(self._examples(slots))
 
     def _examples(self, slots: Int64[Tensor, " slots"]) -> Batch:
         """Read the slots, once for both questions about them."""
         if self._read is None or self._read[0] is not slots:
-            self._read = slots, Batch(*self._memory.read(slots))
+            self._read = slots, stored_batch(self._memory, slots)
         return self._read[1]
 
-    @contextmanager
-    def _stepped(self) -> Iterator[None]:
+    def _stepped_values(self) -> list[tuple[nn.Parameter, Tensor]]:
+        """Return each parameter that the step moves, and where to."""
         found = self._alone.gradient()
         check_gradients(found)
         gradients = {id(self._network.parameters[name]): g for name, g in found.items()}
-        kept: list[tuple[Tensor, Tensor]] = []
-        try:
-            for group in self._optimizer.param_groups:
-                moved = [p for p in group["params"] if id(p) in gradients]
-                if not moved:  # a group that this pass did not use
-                    continue
-                along = [gradients[id(p)] for p in moved]
-                stepped = torch._foreach_mul(along, -float(group["lr"]))
-                torch._foreach_add_(stepped, [p.data for p in moved])
-                for parameter, value in zip(moved, stepped, strict=True):
-                    kept.append((parameter, parameter.data))
-                    parameter.data = value
-            yield
-        finally:
-            for parameter, original in kept:
-                parameter.data = original
+        values: list[tuple[nn.Parameter, Tensor]] = []
+        for group in self._optimizer.param_groups:
+            moved = [p for p in group["params"] if id(p) in gradients]
+            if not moved:  # a group that this pass did not use
+                continue
+            along = [gradients[id(p)] for p in moved]
+            stepped = torch._foreach_mul(along, -float(group["lr"]))
+            torch._foreach_add_(stepped, [p.data for p in moved])
+            values += zip(moved, stepped, strict=True)
+        return values
+
+
+def _point_to(values: list[tuple[nn.Parameter, Tensor]]) -> None:
+    for parameter, value in values:
+        parameter.data = value
+
+
+class NoEvidence:
+    """Refuses a storage policy that said it needs no evidence, and asks all the same."""
+
+    def margin_increments(self) -> Float[Tensor, " admitted"]:
+        """Refuse."""
+        raise _NOT_DECLARED
+
+    def cosines(
+        self,
+        slots: Int64[Tensor, "batches size"],  # noqa: ARG002
+    ) -> tuple[Float[Tensor, "admitted batches"], Float[Tensor, " batches"]]:
+        """Refuse."""
+        raise _NOT_DECLARED
+
+    def point_against(self, slots: Int64[Tensor, "batches size"]) -> bool:  # noqa: ARG002
+        """Refuse."""
+        raise _NOT_DECLARED
 
 
 class NewcomerEvidence:
@@ -172,7 +199,7 @@ class NewcomerEvidence:
         return self._incoming.take(self._admitted)
 
     def _batches(self, slots: Int64[Tensor, "batches size"]) -> Batch:
-        return Batch(*self._memory.read(slots.flatten()))
+        return stored_batch(self._memory, slots.flatten())
 
     def _measure(self, batch: Batch, groups: Groups) -> Measurement:
         with self._network.evaluating_unseen():

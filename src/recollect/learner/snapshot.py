@@ -1,5 +1,7 @@
 """Put a model and its optimizer back exactly as they were."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -9,46 +11,45 @@ from recollect.learner.buffers import BufferCopies
 class Snapshot:
     """A copy of buffers, and of weights and optimizer state, refreshed in place.
 
-    A step that fails half way (a loss that overflows in the third iteration, a policy that raises)
-    must leave no trace. The room for the copies is taken once; refreshing them is one fused copy.
+    The room for the copies is taken once; refreshing them is one fused copy. Each `take` returns
+    the way back, which may be gone more than once.
     """
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         self._parameters, self._optimizer = list(model.parameters()), optimizer
         self._buffers = BufferCopies(model)
         self._weights = _Copies()
-        self._state: dict[Tensor, dict[str, object]] | None = None
-        self._groups: list[dict[str, object]] = []
 
-    def take_buffers(self) -> None:
+    def take_buffers(self) -> Callable[[], None]:
         """Remember the statistics a forward pass may move."""
-        self._state = None
         self._buffers.take()
+        return self._buffers.restore
 
-    def take_weights(self) -> None:
-        """Remember what the optimizer is about to move, the first time after `take_buffers`."""
-        if self._state is not None:
-            return
+    def take_weights(self) -> Callable[[], None]:
+        """Remember what the optimizer is about to move, and the gradients it will be given."""
         state, groups = self._optimizer.state, self._optimizer.param_groups
         live = [parameter.data for parameter in self._parameters]
         for entry in (*state.values(), *groups):  # some optimizers count their steps in the groups
             live += [value for value in entry.values() if isinstance(value, Tensor)]
         self._weights.take(live)
-        self._state = {parameter: dict(entry) for parameter, entry in state.items()}
-        self._groups = [dict(group) for group in groups]
+        kept_state = {parameter: dict(entry) for parameter, entry in state.items()}
+        kept_groups = [dict(group) for group in groups]
+        held = {id(p): p for p in self._parameters}
+        held |= {id(p): p for group in groups for p in group["params"]}
+        gradients = [(parameter, parameter.grad) for parameter in held.values()]
 
-    def restore(self) -> None:
-        """Put back what was remembered."""
-        self._buffers.restore()
-        for parameter in self._parameters:
-            parameter.grad = None
-        if self._state is not None:
+        def restore() -> None:
+            for parameter, gradient in gradients:
+                parameter.grad = gradient
             self._weights.restore()
-            self._optimizer.state.clear()
-            self._optimizer.state.update(self._state)
-            for group, kept in zip(self._optimizer.param_groups, self._groups, strict=True):
+            state.clear()
+            # Entries of their own: some optimizers fill them in place.
+            state.update({parameter: dict(entry) for parameter, entry in kept_state.items()})
+            for group, kept in zip(groups, kept_groups, strict=True):
                 group.clear()
                 group.update(kept)
+
+        return restore
 
 
 class _Copies:

@@ -1,42 +1,52 @@
 """Look at a model and leave no trace: its modes, its buffers and torch's generators."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 import torch
 from torch import nn
 
 from recollect.learner.buffers import BufferCopies
-from recollect.learner.randomness import keeping_generators
+from recollect.learner.randomness import KeepingGenerators
 
 
-@contextmanager
-def leaving_no_trace(model: nn.Module, device: torch.device) -> Iterator[None]:
-    """Put the model's buffers and torch's generators back afterwards, to the bit."""
-    buffers = BufferCopies(model)
-    buffers.take()
-    with keeping_generators(device):
-        try:
-            yield
-        finally:
-            buffers.restore()
+class LeavingNoTrace:
+    """Put the model's buffers and torch's generators back behind a block, to the bit."""
+
+    def __init__(self, model: nn.Module, device: torch.device) -> None:
+        self._buffers, self._generators = BufferCopies(model), KeepingGenerators(device)
+
+    def __enter__(self) -> None:
+        self._buffers.take()
+        self._generators.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._generators.__exit__(kind, error, trace)
+        self._buffers.restore()
 
 
-@contextmanager
-def evaluating_unseen(model: nn.Module, device: torch.device) -> Iterator[None]:
-    """Switch to evaluation mode and leave no trace of what happens in it."""
-    with leaving_no_trace(model, device), _evaluating(model):
-        yield
+class EvaluatingUnseen:
+    """Switch to evaluation mode in a block and leave no trace of what happens in it."""
 
+    def __init__(self, model: nn.Module, device: torch.device) -> None:
+        self._model, self._unseen = model, LeavingNoTrace(model, device)
 
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Switch every module to evaluation mode, and each back to its own mode afterwards."""
-    training = [module for module in model.modules() if module.training]
-    for module in training:
-        module.training = False
-    try:
-        yield
-    finally:
-        for module in training:
+    def __enter__(self) -> None:
+        self._unseen.__enter__()
+        self._training = [module for module in self._model.modules() if module.training]
+        for module in self._training:
+            module.training = False
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for module in self._training:
             module.training = True
+        self._unseen.__exit__(kind, error, trace)

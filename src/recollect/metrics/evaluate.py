@@ -7,7 +7,7 @@ from torch import Tensor
 
 from recollect.datasets import Examples
 
-# Values of input a batch: 256 images of 32 x 32. A network's maps are some times larger than its
+# Values of input per batch: 256 images of 32 x 32. A network's maps are some times larger than its
 # inputs, and beyond this they leave the cache, so that each example takes longer.
 _MOST_VALUES: Final = 3 << 18
 _MOST_EXAMPLES: Final = 256
@@ -18,11 +18,11 @@ class HeldOut(Protocol):
 
     @property
     def test(self) -> Examples:
-        """What final numbers are read from, once."""
+        """For final numbers; read it once."""
 
     @property
     def validation(self) -> Examples:
-        """What hyper-parameters are chosen on."""
+        """For choosing hyper-parameters."""
 
 
 def evaluate(
@@ -38,7 +38,7 @@ def evaluate(
         predict: Maps stored inputs to logits (examples, classes), as `learner.predict` does. It
             must not learn.
         segments: Such as `benchmark.segments`. One is held in memory at a time.
-        batch_size: Examples a call of `predict`; None takes `fitting_batch_size`.
+        batch_size: Examples per call of `predict`; None takes `fitting_batch_size`.
         on: Which held-out examples. Choose hyper-parameters on `"validation"` only.
 
     Returns:

@@ -19,7 +19,7 @@ def forgetting(matrix: AccuracyMatrix, *, definition: ForgettingDefinition = "ci
         raptormai:  f_j as mir;                                            mean over all j
 
     So only the cited one can be negative (a segment that got better), `mir` is never below it, and
-    `raptormai` is `mir` times (T-1)/T unless the last segment was better known before its time.
+    `raptormai` is `mir` times (T-1)/T unless an earlier evaluation of the last segment was better.
     A segment tested before it was trained on counts in the maximum, as the definitions say.
 
     Args:

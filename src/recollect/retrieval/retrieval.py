@@ -12,7 +12,7 @@ from recollect.memory import Memory
 
 @runtime_checkable
 class Probe(Protocol):
-    """What the learner can tell a retrieval policy about slots, on demand."""
+    """Losses of slots, measured when a retrieval policy calls for them."""
 
     def losses_before(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
         """Loss of each slot's example under the model as it is."""
@@ -35,7 +35,7 @@ class Retrieval(ABC):
 
         Args:
             memory: To read. It is never empty here.
-            probe: Measurements, made when asked for.
+            probe: Measurements, made when called for.
             rng: All randomness comes from here.
         """
 

@@ -4,7 +4,7 @@ import math
 
 
 def is_whole_from_1(value: object) -> bool:
-    """Whether `value` can count something there must be at least one of."""
+    """Whether `value` is a whole number from 1."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 

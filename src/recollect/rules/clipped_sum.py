@@ -18,14 +18,15 @@ class ClippedSum(Rule):
 
         w = g + weight * mean_i min(1, clip / |g_i|) g_i
 
-    What is left of PGD without the direction of w. As long as |g| is below PGD's floor of |w|, its
-    step is this one with clip = eps and a weight of lambda K sigmoid(|g_i|) / (floor eps): some
-    twenty times ER's with usual settings, which a sum that is not clipped does not survive.
+    This is PGD without the direction of w. As long as |g| is below PGD's floor of |w|, its
+    step is this one with clip = eps and a weight of lambda K sigmoid(|g_i|) / (floor eps): about
+    twenty times ER's with usual settings. Under plain SGD, training with
+    such a weight fails without clipping.
 
     Args:
-        replay_weight: Of the mean; one, with a clip longer than all gradients, is experience
-            replay.
-        clip: The most that a replayed gradient's length may be.
+        replay_weight: Weight of the mean. One is experience replay, if no gradient is longer than
+            `clip`.
+        clip: Largest length of a replayed gradient.
 
     Example:
         >>> import torch

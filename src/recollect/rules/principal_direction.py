@@ -44,7 +44,7 @@ class PrincipalDirection(Rule):
         tensor([1.0000, 0.7311])
 
     References:
-        Chen and Lin, Sec. 2.3, Eq. 6 to 12. Our readings: paper notes P1, P2, P8.
+        Chen and Lin, Sec. 2.3, Eq. 6 to 12. Where it is ambiguous: paper notes P1, P2, P8.
     """
 
     step_size: float = 10.0

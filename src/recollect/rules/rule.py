@@ -11,12 +11,12 @@ class Rule(ABC):
     """Turn the incoming gradient g and the replayed gradients g_1..g_K into one target gradient w.
 
     Every useful w lies in the span of these gradients, so a rule never sees a parameter: it reads
-    their inner products and answers with one weight per gradient,
+    their inner products and returns one weight per gradient,
 
         w = weights[0] * g + sum_i weights[i] * g_i.
 
     Row 0 of the Gram matrix belongs to g. With nothing replayed the learner uses g itself and does
-    not ask the rule.
+    not call the rule.
     """
 
     #: A rule whose weights never depend on the gradients saves the learner the measuring, and is

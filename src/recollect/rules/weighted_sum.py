@@ -19,9 +19,9 @@ class WeightedSum(Rule):
         w = g + lambda * mean_i g_i
 
     The minimiser of |w - g|^2 / (2 lambda) - <g_ref, w> with g_ref the mean of the replayed
-    gradients. Experience replay is the case lambda = 1. PGD has a lambda of its own and gives
-    replay several times the weight that ER gives it; this rule does so and nothing else, which
-    tells its weight from its direction.
+    gradients. Experience replay is the case lambda = 1. PGD has a lambda too, and gives replay
+    several times the weight that ER gives it. This rule has the weight and nothing else, so it
+    separates the effect of PGD's weight from that of its direction.
 
     Args:
         replay_weight: lambda. One is experience replay.

@@ -31,6 +31,7 @@ class ClassBalanced(Storage):
     """
 
     needs_classes: ClassVar[bool] = True
+    needs_evidence: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self._seen: Counter[int] = Counter()
@@ -44,7 +45,7 @@ class ClassBalanced(Storage):
         self, labels: Tensor, memory: Memory, evidence: Evidence, rng: torch.Generator
     ) -> Placement:
         held = torch.full((memory.capacity,), -1)
-        held[: len(memory)] = memory.labels
+        held[: len(memory)] = memory.labels.cpu()
         counts = _counts(memory, held)
         slots = torch.full((len(labels),), -1)
         filled = len(memory)
@@ -82,9 +83,16 @@ class ClassBalanced(Storage):
 
     @override
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        pairs = zip(state["classes"].tolist(), state["seen"].tolist(), strict=True)
-        self._seen = Counter(dict(pairs))
-        self._full = set(state["full"].tolist())
+        names = ("classes", "seen", "full")
+        if state.keys() != set(names) or any(
+            state[name].ndim != 1 or state[name].dtype != torch.int64 for name in names
+        ):
+            raise ValueError(f"`state` is not the whole numbers of {', '.join(names)}.")
+        classes, seen, full = (state[name].tolist() for name in names)
+        counts = Counter(dict(zip(classes, seen, strict=True)))
+        if len(counts) < len(classes) or min([0, *classes]) < 0 or min([1, *seen]) < 1:
+            raise ValueError("`state` does not count each class once, from 1 example.")
+        self._seen, self._full = counts, set(full)
 
 
 def _counts(memory: Memory, held: Tensor) -> Counter[int]:

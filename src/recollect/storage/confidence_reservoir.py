@@ -11,10 +11,11 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from typing_extensions import override
 
+from recollect.choices import MarginTiming
 from recollect.memory import Memory
 from recollect.storage.proposals import draw_by_proposals
 from recollect.storage.reservoir import reservoir_admission
-from recollect.storage.storage import Evidence, MarginTiming, Placement, Storage
+from recollect.storage.storage import Evidence, Placement, Storage
 
 Scores = npt.NDArray[np.float32]
 Classes = npt.NDArray[np.int64]
@@ -35,10 +36,10 @@ class ConfidenceReservoir(Storage):
     probability S_j / sum S (s2).
 
     Args:
-        pick: `"highest"` is s1, `"proportional"` is s2. On MNIST-S s1 loses points against
-            a reservoir in all but one reading, s2 none (docs/paper-notes.md): hence the default. On
-            CIFAR10-S, run as the paper's lineage would, s1 with margins at `"replay"` is the
-            reading that gains (docs/batch-norm.md).
+        pick: `"highest"` is s1, `"proportional"` is s2. s2 is the default, because on MNIST-S s1
+            loses accuracy against a reservoir in all but one variant, and s2 in none
+            (docs/paper-notes.md). On CIFAR10-S, run as MIR's released code runs it, s1 with margins
+            at `"replay"` is the variant that gains (docs/batch-norm.md).
         margin_weight: c.
         margins: When MI is measured (paper note P5): at `"insertion"`, at every `"replay"`, at
             `"both"`, or for `"all"` slots around each step that replaces something.
@@ -50,7 +51,7 @@ class ConfidenceReservoir(Storage):
             slot's class*, which keeps storage equal (note P7). Ours, not the paper's.
 
     References:
-        Chen and Lin, Sec. 2.4, Algorithm 2, Eq. 13 and 14. Our readings: notes P3 to P7.
+        Chen and Lin, Sec. 2.4, Algorithm 2, Eq. 13 and 14. Where it is ambiguous: notes P3 to P7.
     """
 
     pick: Literal["highest", "proportional"] = "proportional"

@@ -1,7 +1,7 @@
 """Gradient-based sample selection, the greedy variant."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import torch
 from jaxtyping import Float, Int64
@@ -33,6 +33,8 @@ class GSSGreedy(Storage):
         Aljundi et al., Gradient based sample selection for online continual learning, NeurIPS 2019,
         Algorithm 2, and the authors' code.
     """
+
+    score_range: ClassVar[tuple[float, float]] = (-1.001, 1.001)  # cosines, but for rounding
 
     batches: int = 10
     batch_size: int = 10

@@ -32,8 +32,8 @@ def draw_by_proposals(
         rng: All randomness comes from here.
 
     Returns:
-        One slot a newcomer; fewer if weights are so small that hardly a proposal is accepted. The
-        rest must then be drawn another way.
+        One slot per newcomer. Fewer if the weights are so small that hardly any proposal is
+        accepted; the caller must draw the rest another way.
     """
     drawn: list[int] = []
     for _ in range(_MAX_BLOCKS):

@@ -1,28 +1,27 @@
 """What a storage policy is, and what it may ask for."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from recollect.choices import MarginTiming
 from recollect.memory import Memory
-
-# When margin increments are measured (paper note P5).
-MarginTiming = Literal["never", "insertion", "replay", "both", "all"]
 
 
 @dataclass(frozen=True)
 class Placement:
-    """A storage policy's answer.
+    """The slots that a storage policy gives to admitted newcomers.
 
     Attributes:
-        slots: One an admitted newcomer, in order; -1 turns it away. Free slots are taken in order,
+        slots: One per admitted newcomer, in order; -1 rejects it. Free slots are taken in order,
             `len(memory)` first. Where two newcomers name a slot the later one keeps it.
-        scores: What to note in the memory's `score` column for each newcomer. None notes 0.
+        scores: What to write to the memory's `score` column for each newcomer. None writes 0.
         stored_scores: Likewise for the slots filled so far, as the decision saw them. None leaves
             the column as it is.
     """
@@ -34,7 +33,7 @@ class Placement:
 
 @runtime_checkable
 class Evidence(Protocol):
-    """What the learner can tell a storage policy about the newcomers, on demand."""
+    """Measurements of the newcomers, made when a storage policy calls for them."""
 
     def margin_increments(self) -> Float[Tensor, " admitted"]:
         """M after minus m before the step that learnt each admitted newcomer (MI)."""
@@ -57,15 +56,20 @@ class Evidence(Protocol):
 class Storage(ABC):
     """Decide which newcomers enter the memory and which slots they take.
 
-    A policy never sees the model. Per-slot facts are columns of the memory; what must be measured
-    comes as `Evidence`. `admit` is asked before the model learns from the batch, so that whatever
-    has to be measured before the step is measured for admitted newcomers only; `place` after.
+    A policy never sees the model. Facts about slots are columns of the memory; measurements come as
+    `Evidence`. `admit` is called before the model learns from the batch, so that measurements
+    before the step are made for admitted newcomers only. `place` is called after it.
     """
 
     #: A policy that reads `evidence.margin_increments` or the memory's column says when to measure.
     margins: MarginTiming = "never"
+    #: Between which numbers its scores lie; a checkpoint with others is refused.
+    score_range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     #: Whether labels must be classes.
     needs_classes: ClassVar[bool] = False
+    #: Whether `place` asks for evidence. One that does not is asked before the model moves, which
+    #: spares the learner a copy of the weights.
+    needs_evidence: ClassVar[bool] = True
 
     def admit(
         self,
@@ -84,17 +88,17 @@ class Storage(ABC):
         evidence: Evidence,
         rng: torch.Generator,
     ) -> Placement:
-        """Give each admitted newcomer a slot, in order, or turn it away.
+        """Give each admitted newcomer a slot, in order, or reject it.
 
         Args:
             labels: Labels of the admitted newcomers.
             memory: To read; the learner writes.
-            evidence: Measurements, made when asked for.
+            evidence: Measurements, made when called for.
             rng: All randomness comes from here.
         """
 
     def state(self) -> dict[str, Tensor]:
-        """Return what the policy remembers between steps, as tensors. Default: nothing."""
+        """Return what the policy keeps between steps, as tensors. Default: nothing."""
         return {}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:

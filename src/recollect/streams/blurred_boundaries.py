@@ -15,7 +15,7 @@ def blurred_boundaries(stream: Stream, *, width: int | Literal["iid"], seed: int
     r"""Mix neighbouring segments over `width` examples around each boundary.
 
     The j-th example after a boundary (j = 0, 1, ..., width/2 - 1) and the j-th before it trade
-    places with probability $1/2 - (j + 1/2) / width$, each pair for itself. So
+    places with probability $1/2 - (j + 1/2) / width$, independently for each pair. So
 
         P(example at position p of the window is of the later segment) = (p + 1/2) / width,
 
@@ -30,7 +30,7 @@ def blurred_boundaries(stream: Stream, *, width: int | Literal["iid"], seed: int
         seed: Decides which pairs trade places.
 
     Returns:
-        A new stream. Its `boundaries` stand where they stood, for evaluators.
+        A new stream. Its `boundaries` are unchanged, for evaluators.
 
     Raises:
         StreamError: The stream has given batches already.

@@ -20,8 +20,8 @@ class Plan:
         num_segments: How many segments there are, empty ones included.
         batch_size: Examples in a full batch.
         batching: `"by segment"` starts a new batch at every segment, so the last batch of a segment
-            may be short and none straddles two. `"straight through"` cuts every `batch_size`
-            examples, as a stream without sharp boundaries must.
+            may be short and no batch holds examples of two. `"straight through"` cuts every
+            `batch_size` examples, as a stream without sharp boundaries must.
     """
 
     order: Tensor

@@ -11,7 +11,7 @@ def draw_examples(
 ) -> Tensor:
     """Return `num_examples` of the source indices in `pool`, in order of arrival.
 
-    The choice and the order are drawn apart and each segment draws for itself, so neither the
+    Choice and order are drawn separately, and independently for each segment. So neither the
     number of segments nor their order changes what one segment holds.
 
     Args:

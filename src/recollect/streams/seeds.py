@@ -10,8 +10,8 @@ def derived_generator(seed: int, *purpose: str | int) -> torch.Generator:
     """Return a generator for one purpose, independent of the generators of every other purpose.
 
     Which examples are chosen, in which order they arrive and how pixels are permuted each draw from
-    a generator of their own. Adding a draw to one of them then moves none of the others, and every
-    method meets the same stream at the same seed (paired seeds).
+    a generator of their own. Adding a draw to one of them then moves none of the others, and with
+    the same seed every method gets the same stream (paired seeds).
 
     Args:
         seed: The seed of the stream, zero or more.

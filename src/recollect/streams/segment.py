@@ -12,7 +12,7 @@ class Segment:
     """Name, classes and input transform of one stretch of the stream.
 
     Args:
-        name: What a person calls it, such as `"classes 0, 1"`.
+        name: Its name in tables and messages, such as `"classes 0, 1"`.
         classes: The labels that occur in it, in ascending order.
         transform: What is done to its inputs. Apply the same to the test set of the segment.
     """

@@ -38,7 +38,7 @@ def split_classes(
         class_order: `"ascending"`, `"shuffled"` by the seed, or the classes in the order wanted.
         among: Indices of the `examples` that may be streamed; all if None.
         seed: Decides subsets and orders. The same for every method that is compared.
-        batch_size: Examples a batch; the last of a segment may be shorter.
+        batch_size: Examples per batch; the last of a segment may be shorter.
 
     Returns:
         A stream whose segments are named after their classes.

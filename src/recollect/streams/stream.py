@@ -124,7 +124,7 @@ class Stream:
         return self.plan.order[self.plan.origin == segment_index]
 
     def fresh(self) -> "Stream":
-        """Return the same stream with its whole pass ahead of it."""
+        """Return the same stream at its beginning."""
         return Stream(self.examples, self.segments, self.plan)
 
     def __len__(self) -> int:
@@ -132,7 +132,7 @@ class Stream:
         return len(self._batch_ends)
 
     def __iter__(self) -> "Stream":
-        """Go on from the cursor.
+        """Continue from the cursor.
 
         Raises:
             StreamError: All batches have been given.

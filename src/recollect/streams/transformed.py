@@ -42,7 +42,7 @@ def permuted_pixels(
         among: Indices of the `examples` that may be streamed; all if None.
         seed: Decides subsets, orders and permutations.
         permutation_seed: Decides the permutations instead of `seed`, to hold them fixed over seeds.
-        batch_size: Examples a batch; the last of a segment may be shorter.
+        batch_size: Examples per batch; the last of a segment may be shorter.
 
     Example:
         >>> data = Examples(torch.arange(12).reshape(4, 3), torch.tensor([0, 1, 0, 1]))
@@ -77,12 +77,12 @@ def rotated(
 
     Args:
         examples: Images to stream.
-        angles: Degrees counter-clockwise, one a segment, no two alike.
+        angles: Degrees counter-clockwise, one per segment, no two alike.
         examples_per_segment: Stream exactly this many in each, a fresh random subset for each
             segment and seed. All of them if None.
         among: Indices of the `examples` that may be streamed; all if None.
         seed: Decides subsets and orders.
-        batch_size: Examples a batch; the last of a segment may be shorter.
+        batch_size: Examples per batch; the last of a segment may be shorter.
     """
     transforms = {f"rotated {angle:g} degrees": Rotation(angle) for angle in angles}
     if len(transforms) != len(angles) or not transforms:

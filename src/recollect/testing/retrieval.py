@@ -12,17 +12,17 @@ from recollect.testing.watching import check_indices, fail, filled_memory, watch
 
 
 def check_retrieval(build: Callable[[], Retrieval]) -> None:
-    """Check that a retrieval policy keeps what the learner relies on.
+    """Check that a retrieval policy does what the learner relies on.
 
-    On memories that hold one example, fewer than `replay`, as many, and far more, full or not: it
-    returns distinct filled slots, `replay` of them wherever the memory holds as many; asks its
-    probe about filled slots only; leaves the memory and global randomness alone; and answers the
-    same when the generator is put back, on a new instance and on a used one, because the learner
-    neither saves nor restores a retrieval policy.
+    The check uses memories that hold one example, fewer than `replay`, as many, and far more, full
+    or not. The policy must return distinct filled slots, `replay` of them if the memory holds as
+    many. It must call its probe for filled slots only, and not change the memory or global
+    generators. With the same state of the generator, a new instance and a used one must choose the
+    same slots, because the learner neither saves nor restores a retrieval policy.
 
     Args:
         build: Makes a new policy at every call: the class itself if it needs no arguments, else a
-            function of none.
+            function without arguments.
 
     Raises:
         AssertionError: what broke, and on which memory.

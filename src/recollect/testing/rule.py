@@ -10,17 +10,18 @@ from recollect.testing.watching import fail, watched
 
 
 def check_rule(rule: Rule, *, order_matters: bool = False) -> None:
-    """Check that a rule keeps what the learner relies on.
+    """Check that a rule does what the learner relies on.
 
-    One finite weight per gradient in the dtype of the Gram matrix, from one replayed gradient up
-    and where gradients vanish, cancel or depend on each other; the same answer to the same
-    question; the Gram matrix and global randomness left alone; no look at the Gram matrix if
-    `needs_gram` is False; and weights that follow their gradients when these change places.
+    The rule must return one finite weight per gradient, in the dtype of the Gram matrix, from one
+    replayed gradient up, also where gradients vanish, cancel or depend on each other. The same Gram
+    matrix must give the same weights. The rule must not change the Gram matrix or global
+    generators, and must not read the matrix if `needs_gram` is False. When replayed gradients
+    change places, their weights must change places with them.
 
     Args:
         rule: To check. A rule remembers nothing, so one instance will do.
-        order_matters: Leave the last check out, for a rule that tells the replayed gradients apart
-            by place, as one that averages neighbours in groups does.
+        order_matters: Leave the last check out, for a rule whose weights depend on the order of the
+            replayed gradients, such as one that averages neighbours in groups.
 
     Raises:
         AssertionError: what broke, and on which gradients.

@@ -14,18 +14,19 @@ _MEASURED_AT_INSERTION = ("insertion", "both", "all")
 
 
 def check_storage(build: Callable[[], Storage]) -> None:
-    """Check that a storage policy keeps what the learner relies on.
+    """Check that a storage policy does what the learner relies on.
 
-    Streams are put through it whose batches are smaller and larger than the memory, from an empty
-    memory and from full ones. It must admit newcomers in order, give each admitted one a slot in
-    range or -1 and take free slots in order; leave labels, memory and global randomness alone; ask
-    only for evidence it declared; decide the same from the same generator; take real-valued labels
-    unless `needs_classes`; and come back from `state()`: in a new instance, as after a checkpoint,
-    and in the same one, as after a failed step.
+    The check uses streams with batches smaller and larger than the memory, and begins with an empty
+    memory and with full ones. The policy must admit newcomers in order, give each admitted one a
+    slot in range or -1, and take free slots in order. It must not change labels, memory or global
+    generators. It may call only for evidence that it declared. With the same generator it must
+    decide the same. It must take real-valued labels unless `needs_classes`. And `state()` must
+    bring it back: in a new instance, as after a checkpoint, and in the same one, as after a failed
+    step.
 
     Args:
         build: Makes a new policy at every call: the class itself if it needs no arguments, else a
-            function of none.
+            function without arguments.
 
     Raises:
         AssertionError: what broke, and at which batch.

@@ -1,4 +1,4 @@
-"""Checks that a stream of your own keeps the promises every stream of this library keeps."""
+"""Check that a stream of your own behaves as every stream of this library does."""
 
 import json
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def check_stream(build: Callable[[], SinglePass], *, max_batches: int = 1000) ->
         max_batches: Read no further than this; a longer or endless stream is checked up to here.
 
     Raises:
-        AssertionError: A promise is broken; the message says which.
+        AssertionError: The stream breaks a rule; the message says which.
 
     Example:
         >>> from recollect.streams import from_iterable

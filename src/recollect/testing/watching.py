@@ -13,7 +13,7 @@ from recollect.memory import Memory
 
 
 def fail(who: object, what: str) -> NoReturn:
-    """Say which part broke which promise."""
+    """Say which part broke which rule."""
     raise AssertionError(f"{who} {what}")
 
 

@@ -3,19 +3,18 @@
 import gc
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from recollect.errors import UnsupportedModuleError
 from recollect.gradients import (
     GradientEngine,
     Groups,
     Measurement,
     Objective,
-    Tape,
     gram_of,
     one_by_one,
 )
@@ -253,19 +252,18 @@ def build(name: str) -> tuple[nn.Module, Tensor, Tensor]:
 
 
 def measure(
-    model: nn.Module, inputs: Tensor, labels: Tensor, sizes: tuple[int, ...], **options: int
+    model: nn.Module, inputs: Tensor, labels: Tensor, sizes: tuple[int, ...], **options: Any
 ) -> tuple[Measurement, dict[str, Tensor]]:
     """Measure twice, so that the second pass runs from the plan the first one made."""
     trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
     engine = GradientEngine(model, trainable, **options)
     for _ in range(2):
-        with engine.record() as tape:
-            losses = F.cross_entropy(model(inputs), labels, reduction="none")
+        losses = F.cross_entropy(model(inputs), labels, reduction="none")
         ones = torch.ones_like(losses)
         scales = torch.ones(len(sizes), dtype=losses.dtype)
-        measured = tape.measure(losses, ones, Groups(sizes), scales)
-    losses = F.cross_entropy(model(inputs), labels, reduction="none")
-    return measured, one_by_one(losses, trainable)
+        rows = one_by_one(losses, trainable)
+        measured = engine.measure(Objective(losses, ones, Groups(sizes), scales))
+    return measured, rows
 
 
 @pytest.mark.parametrize("limit_bytes", [64 * 2**20, 256])
@@ -313,11 +311,10 @@ def test_with_batch_norm_contributions_add_up_to_the_batch_gradient(width: int) 
     labels = torch.randint(10, (EXAMPLES,))
     trainable = dict(model.named_parameters())
     engine = GradientEngine(model, trainable)
-    with engine.record() as tape:
-        losses = F.cross_entropy(model(inputs), labels, reduction="none")
+    losses = F.cross_entropy(model(inputs), labels, reduction="none")
     expected = torch.autograd.grad(losses.sum(), list(trainable.values()), retain_graph=True)
     ones = torch.ones(EXAMPLES, dtype=torch.float64)
-    measured = tape.measure(losses, ones, Groups((1,) * EXAMPLES), ones)
+    measured = engine.measure(Objective(losses, ones, Groups((1,) * EXAMPLES), ones))
     combined = measured.combine(ones)
     for name, gradient in zip(trainable, expected, strict=True):
         torch.testing.assert_close(combined[name], gradient, rtol=1e-9, atol=1e-12, msg=name)
@@ -367,62 +364,38 @@ class Averaged(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("model", "layer"),
+    "model",
     [
-        (Centred(), "body"),
-        (nn.Sequential(Centred(), nn.Linear(3, 3)), "0.body"),
-        (nn.Sequential(OwnBatchNorm(), nn.Linear(5, 3)), "0"),
-        (nn.Sequential(Averaged(), nn.Linear(3, 3)), "0.body"),
+        Centred(),
+        nn.Sequential(Centred(), nn.Linear(3, 3)),
+        nn.Sequential(nn.Linear(5, 5), OwnBatchNorm(), nn.Linear(5, 3)),
+        nn.Sequential(nn.Linear(5, 5), Averaged(), nn.Linear(3, 3)),
     ],
 )
-def test_a_model_that_mixes_examples_is_refused_by_the_layers_name(
-    model: nn.Module, layer: str
-) -> None:
-    inputs = torch.randn(EXAMPLES, 5, dtype=torch.float64)
-    with pytest.raises(UnsupportedModuleError, match=rf"layer `{layer}`.*GradientSum"):
-        measure(model.double(), inputs, torch.zeros(EXAMPLES, dtype=torch.long), (1,) * EXAMPLES)
-
-
-def test_a_random_layer_without_formula_is_refused() -> None:
-    torch.manual_seed(0)
-    attention = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.5, batch_first=True)
-    model = nn.Sequential(attention, nn.Flatten(), nn.Linear(24, 3)).double()
-    inputs = torch.randn(EXAMPLES, 3, 8, dtype=torch.float64)
-    with pytest.raises(UnsupportedModuleError, match=r"self_attn.*random"):
-        measure(model, inputs, torch.zeros(EXAMPLES, dtype=torch.long), (1,) * EXAMPLES)
-
-
-def test_a_loss_that_mixes_examples_is_refused() -> None:
-    torch.manual_seed(0)
-    model = Positional(5).double()
-    engine = GradientEngine(model, dict(model.named_parameters()))
-    with engine.record() as tape:
-        outputs = model(torch.randint(7, (EXAMPLES, 5)))
-    losses = (outputs - outputs.mean(0)).square().sum(1)
-    ones = torch.ones_like(losses)
-    with pytest.raises(UnsupportedModuleError, match=r"layer `words`.*mix"):
-        tape.measure(losses, ones, Groups((1,) * EXAMPLES), ones)
-
-
-class NeverAlone(Centred):
-    def forward(self, x: Tensor) -> Tensor:
-        if len(x) < 2:
-            raise ValueError("the mean of one example says nothing")
-        return super().forward(x)
-
-
-def test_a_model_that_mixes_examples_and_takes_no_single_one_is_refused() -> None:
+def test_where_a_model_mixes_examples_each_loss_has_its_own_gradient(model: nn.Module) -> None:
     torch.manual_seed(0)
     inputs, labels = random_batch()
-    with pytest.raises(UnsupportedModuleError, match=r"layer `body`.*says nothing.*GradientSum"):
-        measure(NeverAlone().double(), inputs, labels, (1,) * EXAMPLES)
+    model = model.double()
+    engine = GradientEngine(model, dict(model.named_parameters()))
+    for _ in range(2):
+        assert_equals_the_oracle(engine, inputs, labels)
 
 
-def test_a_random_model_with_a_layer_for_all_examples_is_refused_for_its_randomness() -> None:
+def test_a_loss_that_mixes_examples_has_a_gradient_per_example() -> None:
     torch.manual_seed(0)
-    model, tokens = Positional(5, dropout=0.5).double(), torch.randint(7, (EXAMPLES, 5))
-    with pytest.raises(UnsupportedModuleError, match="random"):
-        measure(model, tokens, torch.zeros(EXAMPLES, dtype=torch.long), (1,) * EXAMPLES)
+    model = Positional(5).double()
+    parameters = dict(model.named_parameters())
+    engine = GradientEngine(model, parameters)
+    outputs = model(torch.randint(7, (EXAMPLES, 5)))
+    losses = (outputs - outputs.mean(0)).square().sum(1)
+    rows = one_by_one(losses, parameters)
+    ones = torch.ones_like(losses)
+    measured = engine.measure(Objective(losses, ones, Groups((1,) * EXAMPLES), ones))
+    torch.testing.assert_close(measured.gram(), gram_of(list(rows.values())), rtol=1e-9, atol=0)
+
+
+def random_batch() -> tuple[Tensor, Tensor]:
+    return torch.randn(EXAMPLES, 5, dtype=torch.float64), torch.randint(3, (EXAMPLES,))
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -432,14 +405,6 @@ def test_measuring_leaves_the_models_own_parameters_and_buffers_in_it(name: str)
     measure(model, inputs, labels, (1,) * EXAMPLES)
     after = list(model.state_dict(keep_vars=True).items())
     assert [(key, id(held)) for key, held in after] == [(key, id(held)) for key, held in before]
-
-
-def test_recording_leaves_no_hook_behind() -> None:
-    model = nn.Sequential(nn.Linear(5, 3))
-    engine = GradientEngine(model, dict(model.named_parameters()))
-    with pytest.raises(RuntimeError, match="stop"), engine.record():
-        raise RuntimeError("stop")
-    assert all(not module._forward_hooks for module in model.modules())
 
 
 class Cut(nn.Module):
@@ -465,10 +430,9 @@ def test_a_graph_that_changes_after_the_plan_is_followed() -> None:
     inputs, labels = torch.randn(4, 2, 7, 7, dtype=torch.float64), torch.randint(3, (4,))
     for cut in (False, False, True, False):
         model.cut = cut
-        with engine.record() as tape:
-            losses = F.cross_entropy(model(inputs), labels, reduction="none")
+        losses = F.cross_entropy(model(inputs), labels, reduction="none")
         ones = torch.ones_like(losses)
-        found = tape.measure(losses, ones, Groups((1,) * 4), ones).combine(ones)
+        found = engine.measure(Objective(losses, ones, Groups((1,) * 4), ones)).combine(ones)
         losses = F.cross_entropy(model(inputs), labels)
         expected = torch.autograd.grad(4 * losses, list(parameters.values()), allow_unused=True)
         for name, gradient in zip(parameters, expected, strict=True):
@@ -510,16 +474,11 @@ class HalfCut(nn.Module):
 def assert_equals_the_oracle(engine: GradientEngine, inputs: Tensor, labels: Tensor) -> None:
     """Check inner products, found with shares kept and with shares let go, and a weighted sum."""
 
-    def record() -> tuple[Tape, Tensor]:
-        with engine.record() as tape:
-            losses = F.cross_entropy(engine.model(inputs), labels, reduction="none")
-        return tape, losses
-
-    tape, losses = record()
+    losses = F.cross_entropy(engine.model(inputs), labels, reduction="none")
     rows = one_by_one(losses, engine.parameters)
     gram = gram_of(list(rows.values()))
     ones, groups = torch.ones_like(losses), Groups((1,) * len(labels))
-    measured = tape.measure(losses, ones, groups, ones)
+    measured = engine.measure(Objective(losses, ones, groups, ones))
     torch.testing.assert_close(measured.gram(), gram, rtol=1e-9, atol=1e-12)
     weights = torch.linspace(-1, 2, len(labels), dtype=losses.dtype)
     combined = measured.combine(weights)
@@ -528,14 +487,10 @@ def assert_equals_the_oracle(engine: GradientEngine, inputs: Tensor, labels: Ten
         got = combined.get(name, torch.zeros_like(expected))
         torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-12, msg=name)
 
-    tape, losses = record()
+    losses = F.cross_entropy(engine.model(inputs), labels, reduction="none")
     objective = Objective(losses, ones, groups, ones)
-    let_go = tape.measure_losses(objective, to_be_joined=False)
+    let_go = engine.measure_losses(objective, to_be_joined=False)
     torch.testing.assert_close(let_go.gram(), gram, rtol=1e-9, atol=1e-12)
-
-
-def random_batch() -> tuple[Tensor, Tensor]:
-    return torch.randn(EXAMPLES, 5, dtype=torch.float64), torch.randint(3, (EXAMPLES,))
 
 
 @pytest.mark.parametrize("routes", [("ab", "aa", "ab"), ("aa", "ab"), ("a", "bb", "ab")])
@@ -576,33 +531,6 @@ def test_a_plan_made_while_gradients_are_zero_is_made_again() -> None:
     assert_equals_the_oracle(engine, *random_batch())
 
 
-def test_a_model_that_mixes_examples_is_refused_as_soon_as_its_gradients_show_it() -> None:
-    torch.manual_seed(0)
-    head = nn.Linear(3, 3)
-    model = nn.Sequential(Centred(), head).double()
-    engine = GradientEngine(model, dict(model.named_parameters()))
-    nn.init.zeros_(head.weight)
-    assert_equals_the_oracle(engine, *random_batch())
-    nn.init.normal_(head.weight)
-    with pytest.raises(UnsupportedModuleError, match=r"layer `0.body`.*GradientSum"):
-        assert_equals_the_oracle(engine, *random_batch())
-
-
-def test_a_layer_whose_gradient_stays_zero_is_planned_for_a_while_only() -> None:
-    torch.manual_seed(0)
-    head = nn.Linear(4, 3)
-    nn.init.zeros_(head.weight)
-    model = nn.Sequential(nn.Linear(5, 4), head).double()
-    engine = GradientEngine(model, dict(model.named_parameters()))
-    planned = []
-    for _ in range(30):
-        with engine.record():  # only a plan looks at modules without parameters of their own
-            planned.append(bool(model._forward_hooks))
-        assert_equals_the_oracle(engine, *random_batch())
-    assert planned[:3] == [True] * 3
-    assert not planned[-1]
-
-
 def test_what_a_layer_was_given_is_let_go_while_the_pass_goes_back() -> None:
     """Early maps must not wait for the end: only the small gradients made of them may."""
     torch.manual_seed(0)
@@ -618,12 +546,11 @@ def test_what_a_layer_was_given_is_let_go_while_the_pass_goes_back() -> None:
             )
             for layer in convolutions[1:]
         ]
-        with engine.record() as tape:
-            losses = F.cross_entropy(model(inputs), labels, reduction="none")
+        losses = F.cross_entropy(model(inputs), labels, reduction="none")
         for handle in handles:
             handle.remove()
         ones = torch.ones_like(losses)
-        measured = tape.measure(losses, ones, Groups((1,) * 4), ones)
+        measured = engine.measure(Objective(losses, ones, Groups((1,) * 4), ones))
         del losses
     assert [ref() is None for ref in maps] == [True] * 3
     assert len(measured) == 4
@@ -637,10 +564,9 @@ def test_a_pass_leaves_no_graph_for_the_garbage_collector() -> None:
     inputs, labels = torch.randn(4, 2, 8, 8), torch.randint(3, (4,))
 
     def measure_once() -> None:
-        with engine.record() as tape:
-            losses = F.cross_entropy(model(inputs), labels, reduction="none")
+        losses = F.cross_entropy(model(inputs), labels, reduction="none")
         ones = torch.ones_like(losses)
-        tape.measure(losses, ones, Groups((1,) * 4), ones).gram()
+        engine.measure(Objective(losses, ones, Groups((1,) * 4), ones)).gram()
 
     measure_once()
     gc.collect()

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from recollect import METHODS, Learner, method
-from recollect.gradients import GradientEngine, Groups, gram_of, one_by_one
+from recollect.gradients import GradientEngine, Groups, Objective, gram_of, one_by_one
 from recollect.models import mlp, seeded
 
 EXAMPLES, CLASSES = 6, 3
@@ -106,9 +106,7 @@ def test_per_example_gradients_are_autograds_up_to_the_rounding_of_half_precisio
 
     ones = torch.ones(EXAMPLES)
     for _ in range(2):  # the first pass plans
-        with engine.record() as tape:
-            found = losses()
-        measured = tape.measure(found, ones, Groups((1,) * EXAMPLES), ones)
+        measured = engine.measure(Objective(losses(), ones, Groups((1,) * EXAMPLES), ones))
     rows = one_by_one(losses(), parameters)
     assert measured.gram().dtype == torch.float32
     assert distance(measured.gram(), gram_of(list(rows.values()))) < 0.01

@@ -38,8 +38,9 @@ BAD_BATCHES: dict[str, tuple[object, object, type[Exception], str]] = {
     "true or false": (INPUTS, LABELS > 0, TypeError, r"dtype torch.bool.*needs classes"),
     "complex labels": (INPUTS, LABELS + 0j, TypeError, r"dtype torch.complex64.*needs classes"),
     "one-hot labels": (INPUTS, torch.eye(4).long()[LABELS], ValueError, "pass a vector"),
-    "labels in a list": (INPUTS, LABELS.tolist(), TypeError, "`labels` is a list; pass a tensor"),
-    "inputs in an array": (INPUTS.numpy(), LABELS, TypeError, "`inputs` holds a ndarray"),
+    "labels that are names": (INPUTS, list("abcab"), TypeError, r"label_map=LabelMap\(\)"),
+    "no labels": (INPUTS, None, TypeError, "`labels` is a NoneType"),
+    "a single object": (object(), LABELS, TypeError, "`inputs` holds a object"),
     "no inputs": ((), LABELS, ValueError, "`inputs` holds no tensor"),
     "an input that is one number": (torch.tensor(1.0), LABELS, ValueError, "no dimension for"),
     "too few labels": (INPUTS, LABELS[:-1], ValueError, "4 entries for 5 `inputs`"),
@@ -61,7 +62,7 @@ def test_a_bad_batch_is_refused_and_changes_nothing(what: str, name: str) -> Non
     world = run(learner(name), stream(2))
     before = fingerprint(world)
     with pytest.raises(error, match=message):
-        world.observe(inputs, labels)  # type: ignore[arg-type]
+        world.observe(inputs, labels)
     assert differences(before, fingerprint(world)) == []
 
 
@@ -69,7 +70,7 @@ def test_a_bad_batch_is_refused_and_changes_nothing(what: str, name: str) -> Non
 def test_without_examples_in_memory_a_model_judges_shapes_itself(name: str) -> None:
     world = learner(name)
     before = fingerprint(world)
-    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+    with pytest.raises(ValueError, match=r"layer `1`, Linear.*shape \(2, 3\).*takes 16 features"):
         world.observe(torch.zeros(2, 3), torch.zeros(2, dtype=torch.int64))
     assert differences(before, fingerprint(world)) == []
 
@@ -86,6 +87,13 @@ class Answer(nn.Module):
     def __init__(self, wrong: Callable[[Tensor], Any], *, is_wrong: bool = True) -> None:
         super().__init__()
         self.body, self.wrong, self.is_wrong = model(), wrong, is_wrong
+
+    @classmethod
+    def around(cls, body: nn.Module) -> "Answer":
+        """A model of another class, which is not passed by hand."""
+        answer = cls(lambda logits: logits, is_wrong=False)
+        answer.body = body
+        return answer
 
     @override
     def forward(self, inputs: Tensor) -> Any:
@@ -132,22 +140,75 @@ def test_outputs_that_stop_being_logits_are_refused(what: str, name: str) -> Non
     assert differences(before, fingerprint(world)) == []
 
 
-def test_logits_of_an_untrained_model_do_not_pass_for_probabilities() -> None:
+HONEST: dict[str, tuple[list[float], int]] = {
+    "four equal ones": ([0.25, 0.25], 2),
+    "a bias that sums to one": ([0.3, 0.7], 1),
+    "a bias that sums to one, four times": ([0.3, 0.7], 4),
+}
+
+
+@pytest.mark.parametrize("what", HONEST)
+@pytest.mark.parametrize("wrap", [lambda net: net, lambda net: Answer.around(net)])
+def test_logits_of_an_untrained_model_do_not_pass_for_probabilities(
+    what: str, wrap: Callable[[nn.Module], nn.Module]
+) -> None:
+    bias, count = HONEST[what]
     net = nn.Linear(3, 2)
     nn.init.zeros_(net.weight)
-    nn.init.constant_(net.bias, 0.25)
-    report = Learner(net, sgd(net)).observe(torch.zeros(2, 3), torch.tensor([0, 1]))
-    assert report.step == 1
+    with torch.no_grad():
+        net.bias.copy_(torch.tensor(bias))
+    world = Learner(wrap(net), sgd(net))
+    labels = torch.arange(count) % 2
+    for step in range(1, 4):
+        assert world.observe(torch.randn(count, 3), labels).step == step
+
+
+def test_no_fresh_model_is_taken_for_one_that_ends_in_a_softmax() -> None:
+    rng = torch.Generator().manual_seed(0)
+    weights = torch.empty(200_000, 2, 5).uniform_(-0.45, 0.45, generator=rng)
+    inputs = torch.rand(200_000, 5, 1, generator=rng)
+    logits = (weights @ inputs).flatten(1)
+    looks_like = ((logits.sum(1) - 1).abs() < 1e-4) & (logits >= 0).all(1) & (logits <= 1).all(1)
+    suspicious = weights[looks_like], inputs[looks_like]
+    assert len(suspicious[0]) > 3  # chance makes some
+    for weight, example in zip(*suspicious, strict=True):
+        net = nn.Linear(5, 2, bias=False)
+        with torch.no_grad():
+            net.weight.copy_(weight)
+        report = Learner(Answer.around(net), sgd(net)).observe(example.T, torch.tensor([0]))
+        assert report.step == 1
+
+
+HIDDEN_SOFTMAX: dict[str, Callable[[Tensor], Tensor]] = {
+    "two views": lambda logits: logits[:, None].softmax(2).squeeze(1).view(-1, logits.shape[1]),
+    "a copy in double precision": lambda logits: logits.softmax(1).double().clone(),
+    "a clamp": lambda logits: logits.softmax(1).clamp(1e-7, 1),
+}
+
+
+@pytest.mark.parametrize("what", HIDDEN_SOFTMAX)
+def test_a_softmax_is_found_behind_what_changes_no_value(what: str) -> None:
+    net = Answer(HIDDEN_SOFTMAX[what])
+    with pytest.raises(ValueError, match="drop the softmax"):
+        Learner(net, sgd(net)).observe(INPUTS, LABELS)
+
+
+def test_a_softmax_written_by_hand_is_warned_of_once() -> None:
+    net = Answer(lambda logits: logits.exp() / logits.exp().sum(1, keepdim=True))
+    world = Learner(net, sgd(net))
+    with pytest.warns(UserWarning, match="outputs look like probabilities: 5 different rows"):
+        world.observe(INPUTS, LABELS)
+    world.observe(INPUTS, LABELS)
 
 
 @pytest.mark.parametrize(
     "loss",
     [
-        nn.CrossEntropyLoss(),
-        lambda _, labels: torch.zeros(len(labels), 1),
+        lambda outputs, labels: nn.functional.cross_entropy(outputs, labels),
+        lambda _, labels: torch.zeros(len(labels) + 1, 1),
         lambda *_: 1.0,
     ],
-    ids=["mean", "column", "number"],
+    ids=["mean", "too many rows", "number"],
 )
 def test_a_loss_that_is_not_one_value_an_example_is_refused(
     loss: Callable[[Tensor, Tensor], Tensor],

@@ -139,6 +139,19 @@ def test_at_all_a_step_that_replaces_nothing_measures_newcomers_only(kind: str) 
     seen.assert_noted(expected)
 
 
+@pytest.mark.parametrize("within_class", [False, True])
+@pytest.mark.parametrize("timing", ["never", "insertion", "replay", "both", "all"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_first_batch_larger_than_the_memory_fills_it(
+    kind: str, timing: str, within_class: bool
+) -> None:
+    world = learner("er-c", kind, margins=timing, within_class=within_class, capacity=4, replay=4)
+    first, second = stream(2)
+    report = world.observe(*first)
+    assert sorted(report.written_slots.tolist()) == [0, 1, 2, 3]
+    assert world.observe(*second).replayed_slots.numel() == 4
+
+
 def test_with_several_updates_a_replay_is_measured_around_its_own_update() -> None:
     """The last update that replayed a slot says its increment; learning rate 0 says it is 0."""
     world = learner("er-c", margins="replay", iterations=2, replay=2, capacity=10)

@@ -127,3 +127,11 @@ def test_a_checkpoint_keeps_what_is_weighed_only_where_it_matters(tmp_path: Path
         else:
             other.load(path)
         learner("er-p", kind, weighs="contributions").load(path)
+
+
+def test_a_report_holds_no_graph() -> None:
+    learning = learner("er-p", "batch norm")
+    for inputs, labels in stream(3):
+        (update,) = learning.observe(inputs, labels).updates
+        found = (update.losses, update.outputs, update.gram, update.weights)
+        assert not any(tensor.requires_grad for tensor in found if tensor is not None)

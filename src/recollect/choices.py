@@ -1,0 +1,159 @@
+"""What can be chosen by name, told without importing what it is made of.
+
+Torch takes two seconds to import. A command that lists methods, or finds a mistake in a spec, reads
+this instead; tests hold it to the parts themselves.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args, get_origin
+
+Passes = Literal["joint", "separate", "grouped"]
+Weighs = Literal["losses", "contributions"]
+# When margin increments are measured (paper note P5).
+MarginTiming = Literal["never", "insertion", "replay", "both", "all"]
+
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method: one line on it, and the names of its three parts. No storage means no memory."""
+
+    summary: str
+    storage: str | None
+    retrieval: str | None
+    rule: str
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The parts it has: which, and the name of each."""
+        named = {"storage": self.storage, "retrieval": self.retrieval, "rule": self.rule}
+        return {part: name for part, name in named.items() if name is not None}
+
+
+@dataclass(frozen=True)
+class Option:
+    """A setting of a part.
+
+    Attributes:
+        kind: Its type.
+        default: What it is when nobody says.
+        at_least: No number may be below it.
+        above: Every number has to be above it.
+        at_most: No number may be above it.
+    """
+
+    kind: Any
+    default: Value
+    at_least: float | None = None
+    above: float | None = None
+    at_most: float | None = None
+
+    def complaint(self, value: object) -> str | None:
+        """Return what a number should be, None if it is that.
+
+        Example:
+            >>> Option(float, 0.5, at_least=0, at_most=1).complaint(2.0)
+            'at most 1'
+        """
+        if not isinstance(value, int | float):
+            return None
+        if self.at_least is not None and value < self.at_least:
+            return f"at least {self.at_least}"
+        if self.above is not None and value <= self.above:
+            return f"above {self.above}"
+        if self.at_most is not None and value > self.at_most:
+            return f"at most {self.at_most}"
+        return None
+
+    def kind_in_words(self) -> str:
+        """Return the type as a person reads it.
+
+        Example:
+            >>> Option(int | None, None).kind_in_words()
+            'int or none'
+            >>> Option(Literal["losses", "contributions"], "losses").kind_in_words()
+            'losses | contributions'
+        """
+        if get_origin(self.kind) is Literal:
+            return " | ".join(map(str, get_args(self.kind)))
+        kinds = get_args(self.kind) or (self.kind,)
+        return " or ".join("none" if kind is type(None) else kind.__name__ for kind in kinds)
+
+
+ROWS: Final[Mapping[str, Row]] = {
+    "van": Row("the incoming batch alone, no memory", None, None, "GradientSum"),
+    "er": Row("experience replay", "Reservoir", "Uniform", "GradientSum"),
+    "er-p": Row(
+        "ER with principal gradient direction", "Reservoir", "Uniform", "PrincipalDirection"
+    ),
+    "er-c": Row(
+        "ER with confidence reservoir sampling", "ConfidenceReservoir", "Uniform", "GradientSum"
+    ),
+    "er-pc": Row("ER with both", "ConfidenceReservoir", "Uniform", "PrincipalDirection"),
+    "er-mir": Row(
+        "ER with maximally interfered retrieval", "Reservoir", "MaximallyInterfered", "GradientSum"
+    ),
+    "er-p-mir": Row("ER-P with MIR", "Reservoir", "MaximallyInterfered", "PrincipalDirection"),
+    "er-pc-mir": Row(
+        "ER-PC with MIR, the paper's best",
+        "ConfidenceReservoir",
+        "MaximallyInterfered",
+        "PrincipalDirection",
+    ),
+    "gss": Row("gradient-based sample selection, greedy", "GSSGreedy", "Uniform", "GradientSum"),
+    "a-gem": Row(
+        "averaged gradient episodic memory, task-free",
+        "Reservoir",
+        "Uniform",
+        "AveragedProjection",
+    ),
+    "er-cb": Row("ER with class-balanced storage", "ClassBalanced", "Uniform", "GradientSum"),
+    "er-p-cb": Row("ER-CB with PGD", "ClassBalanced", "Uniform", "PrincipalDirection"),
+    "er-w": Row("ER with a weight on replay", "Reservoir", "Uniform", "WeightedSum"),
+    "er-w-mir": Row("ER-W with MIR", "Reservoir", "MaximallyInterfered", "WeightedSum"),
+    "er-clip": Row("ER-W with clipped replay", "Reservoir", "Uniform", "ClippedSum"),
+    "er-clip-mir": Row("ER-CLIP with MIR", "Reservoir", "MaximallyInterfered", "ClippedSum"),
+}
+
+OPTIONS: Final[Mapping[str, Mapping[str, Option]]] = {
+    "AveragedProjection": {},
+    "ClassBalanced": {},
+    "ClippedSum": {
+        "replay_weight": Option(float, 20.0, above=0),
+        "clip": Option(float, 1.0, above=0),
+    },
+    "ConfidenceReservoir": {
+        "pick": Option(Literal["highest", "proportional"], "proportional"),
+        "margin_weight": Option(float, 0.1),
+        "margins": Option(MarginTiming, "insertion"),
+        "negative": Option(Literal["clamp", "shift"], "clamp"),
+        "age_offset": Option(float, 0.0, at_least=0),
+        "within_class": Option(bool, False),
+    },
+    "GSSGreedy": {
+        "batches": Option(int, 10, at_least=1),
+        "batch_size": Option(int, 10, at_least=1),
+    },
+    "GradientSum": {},
+    "MaximallyInterfered": {"candidates": Option(int, 50, at_least=1)},
+    "PrincipalDirection": {
+        "step_size": Option(float, 10.0, at_least=0),
+        "norm_floor": Option(float, 1.0, above=0),
+        "target_floor": Option(float, 3.0, above=0),
+        "steps": Option(int, 1, at_least=1),
+        "groups": Option(int | None, None, at_least=1),
+        "pull": Option(float, 0.5, at_least=0, at_most=1),
+    },
+    "Reservoir": {},
+    "Uniform": {},
+    "WeightedSum": {"replay_weight": Option(float, 3.0, above=0)},
+}
+
+
+def options_of(method: str) -> dict[str, Option]:
+    """Return every option of a method's parts."""
+    return {
+        key: option for part in ROWS[method].parts.values() for key, option in OPTIONS[part].items()
+    }

@@ -18,6 +18,8 @@ PAGE: Final = ROOT / "docs" / "api.md"
 MODULES: Final = (
     "recollect",
     "recollect.learner",
+    "recollect.memory",
+    "recollect.augment",
     "recollect.storage",
     "recollect.retrieval",
     "recollect.rules",
@@ -32,9 +34,10 @@ MODULES: Final = (
 )
 _HEAD: Final = """# Every public name
 
-One line each, methods below their class. A name leads to its source, whose docstring has the
-equation, the arguments and an example, as `help(recollect.Learner)` has. Written from the code by
-`python -m scripts.api_page`.
+`Learner` and `method` build a learner, `Memory` is what it remembers with, and `benchmark` gives a
+stream with test sets. Everything else is a part of these four or measures them. Each name has one
+line and leads to its source, whose docstring has the equation, the arguments and an example, as
+`help(recollect.Learner)` has. `python -m scripts.api_page` writes this page from the code.
 """
 
 

@@ -46,7 +46,7 @@ def main() -> None:
     for name, content in contents.items():
         (folder / name).write_bytes(content)
         print(f'    "{name}": "{hashlib.md5(content).hexdigest()}",  # {len(content):,} bytes')
-    print(f"{len(digits):,} images in {total:,} bytes: {total / len(digits):.1f} bytes an image")
+    print(f"{len(digits):,} images in {total:,} bytes: {total / len(digits):.1f} bytes per image")
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ def pairs(
 
 
 def any_time_table(tuned: Sequence[Record], lineage: Sequence[Record]) -> str:
-    """Return one row a pair: what it adds at the end, and over the stream, with p of the latter."""
+    """Return one row per pair: what it adds at the end and over the stream, and p of the latter."""
     found = [
         (names, pair)
         for benchmark, *_ in PASSES
@@ -96,7 +96,7 @@ def any_time_table(tuned: Sequence[Record], lineage: Sequence[Record]) -> str:
         assert at_the_end is not None
         entries = [
             benchmark_title(pair.benchmark),
-            "the lineage's rate" if pair.is_lineage else "its own",
+            "MIR's rate" if pair.is_lineage else "its own",
             pair_title(*names),
             str(at_the_end.n),
             signed(at_the_end),
@@ -107,7 +107,7 @@ def any_time_table(tuned: Sequence[Record], lineage: Sequence[Record]) -> str:
 
 
 def draw_any_time(tuned: Sequence[Record], lineage: Sequence[Record], path: Path) -> None:
-    """Draw what three methods add, by examples seen: a row a pair, a column a benchmark."""
+    """Draw what three methods add, by examples seen: a row per pair, a column a benchmark."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -130,7 +130,7 @@ def draw_any_time(tuned: Sequence[Record], lineage: Sequence[Record], path: Path
                 panel.set_axisbelow(True)
         first = grid[0][0]
         first.plot([], [], color=TUNED_COLOUR, label="settings chosen for each (joint pass)")
-        first.plot([], [], color=LINEAGE_COLOUR, label="the lineage's rate (and passes)")
+        first.plot([], [], color=LINEAGE_COLOUR, label="MIR's rate (and passes)")
         figure.legend(loc="outside lower center", ncols=2, frameon=False)
         FigureCanvasAgg(figure)
         figure.savefig(path, dpi=150, metadata={"Software": None})

@@ -37,7 +37,7 @@ _HEAD: Final = (
 
 
 def passes_table(records: Sequence[Record]) -> str:
-    """Return one row a method: a joint pass beside separate ones, on the same seeds."""
+    """Return one row per method: a joint pass beside separate ones, on the same seeds."""
     joint = View(_BENCHMARK, "joint").cells(records)
     separate = View(_BENCHMARK, "separate").cells(records)
     return _table(

@@ -80,7 +80,7 @@ def _known(record: Record, segment: int) -> float:
 
 
 def by_segment_table(baseline: CellRuns, cell: CellRuns) -> str:
-    """Return one row a segment: slots and accuracy at the end, and how they go together."""
+    """Return one row per segment: slots and accuracy at the end, and how they go together."""
     lines = [
         "| segment | slots, ER | CRS | known at the end, ER | CRS | difference "
         "| r of slots and accuracy gained |",

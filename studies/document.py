@@ -23,13 +23,15 @@ from recollect.reports.paper import Comparison, compare
 from recollect.reports.paper_formats import as_markdown
 from recollect.reports.paper_numbers import CAPACITY, EXHIBITS
 from recollect.reports.reading import read_store
-from studies import pgd_weights, recalibrate, scores
+from studies import front, mir_learner, optimizers, pgd_weights, recalibrate, scores
 from studies import readings_mini_imagenet_split as mini
 from studies.any_time import any_time_table, draw_any_time
+from studies.appendix import by_seed_table, first_class_table, tuned_table
 from studies.batch_norm import CIFAR_PAIRS, passes_table, short_passes_table, weighing_table
 from studies.by_segment import by_segment_table, draw_by_segment
-from studies.claims import ABSTRACT, claims_table, glance_table
+from studies.claims import claims_table, glance_table
 from studies.crs import crs_table, draw_crs
+from studies.draw_forgetting import draw_forgetting
 from studies.draw_gains import draw_gains
 from studies.draw_machines import draw_machines
 from studies.draw_passes import PassesBlock, draw_passes, reading_lines, whole_lines
@@ -50,6 +52,7 @@ from studies.remains import Setting, remains_table
 from studies.seeds_needed import seeds_table
 from studies.segments import segments_table
 from studies.signs import signs_table
+from studies.space import load_study
 from studies.tables import (
     BEYOND,
     PAPER_METHODS,
@@ -61,13 +64,34 @@ from studies.tables import (
 )
 
 ROOT: Final = Path(__file__).parents[1]
+APPENDICES: Final = (
+    "mnist-split",
+    "mnist-permuted",
+    "cifar10-split",
+    "mini-imagenet-split",
+    "learning-rates",
+    "over-the-stream",
+    "seeds",
+    "rounding",
+    "claims",
+    "paper-tables",
+    "paper-figures",
+    "changes",
+    "batch-norm-passes",
+    "batch-norm-pgd",
+    "crs-mnist-split",
+    "crs-cifar10-split",
+)
 PAGES: Final = (
     "README.md",
     "docs/reproduction.md",
+    *(f"docs/appendix/{name}.md" for name in APPENDICES),
     "docs/pgd.md",
     "docs/crs.md",
     "docs/batch-norm.md",
     "docs/paper-notes.md",
+    "docs/benchmarks.md",
+    "docs/optimizers.md",
 )
 _BLOCK: Final = re.compile(r"<!-- begin: ([a-z0-9-]+) -->\n(.*?)<!-- end: \1 -->", re.DOTALL)
 
@@ -97,6 +121,20 @@ def records_elsewhere() -> list[Record]:
 
 
 @cache
+def optimizer_records() -> list[Record]:
+    """Read the records of methods under several optimizers; none before the first was made."""
+    store = ROOT / "results" / "optimizers"
+    return read_store(store) if store.exists() else []
+
+
+@cache
+def longer_search_records() -> list[Record]:
+    """Read the records of the same methods and seeds under SGD with the settings of the tables."""
+    store = ROOT / "results" / "longer-search"
+    return read_store(store) if store.exists() else []
+
+
+@cache
 def comparisons() -> list[Comparison]:
     """Put them beside everything the paper shows."""
     return [compare(exhibit, records()) for exhibit in EXHIBITS.values()]
@@ -104,13 +142,20 @@ def comparisons() -> list[Comparison]:
 
 @cache
 def lineage_comparisons() -> list[Comparison]:
-    """Put the runs at the lineage's rate beside everything the paper shows."""
+    """Put the runs at MIR's rate beside everything the paper shows."""
     return [compare(exhibit, lineage_records()) for exhibit in EXHIBITS.values()]
 
 
-def paper() -> str:
-    """What `recollect paper all --store results --no-run --format markdown` prints."""
-    return "\n".join(as_markdown(comparison) for comparison in comparisons()).rstrip("\n")
+def paper(kind: str) -> str:
+    """What `recollect paper all --store results --no-run --format markdown` prints of a kind."""
+    shown = [c for c in comparisons() if c.exhibit.name.startswith(kind)]
+    return "\n".join(as_markdown(comparison) for comparison in shown).rstrip("\n")
+
+
+def _tuned() -> str:
+    names = ("mnist-split", "mnist-permuted", "cifar10-split")
+    studies = [load_study(ROOT / "studies" / f"{name}.toml") for name in names]
+    return tuned_table(studies, {_MINI: "CIFAR10-S's settings"})
 
 
 def _passes() -> list[PassesBlock]:
@@ -144,10 +189,10 @@ def times() -> str:
         path = ROOT / "results" / "tuning" / f"{benchmark}.parquet"
         untuned = [record for record in lineage_records() if record.benchmark == benchmark]
         if untuned:
-            lines.append(_time(f"{title}: the lineage's learning rate", untuned))
+            lines.append(_time(f"{title}: MIR's learning rate", untuned))
         faster = [record for record in faster_lineage_records() if record.benchmark == benchmark]
         if faster:
-            lines.append(_time(f"{title}: the lineage's other rate, 0.1", faster))
+            lines.append(_time(f"{title}: MIR's other rate, 0.1", faster))
         elsewhere = [record for record in records_elsewhere() if record.benchmark == benchmark]
         if elsewhere:
             lines.append(_time(f"{title}: the same on another processor", elsewhere))
@@ -165,6 +210,7 @@ def _beyond(benchmark: str, methods: Sequence[str], passes: str | None = None) -
     return beyond_table(View(benchmark, passes), records(), methods)
 
 
+_DIGITS: Final = ("0 and 1", "2 and 3", "4 and 5", "6 and 7", "8 and 9")  # MNIST-S's segments
 _PERMUTED: Final = ("er-p-mir", "er-pc-equal")
 _LINEAGE_PERMUTED: Final = ("er", "er-p", "er-c", "er-pc", "er-mir", "er-pc-mir")
 _CIFAR: Final = "cifar10-split"
@@ -187,9 +233,13 @@ def _pairs_by_rate() -> str:
 
 
 @cache
+def _lineage_cifar() -> dict[str, CellRuns]:
+    """CIFAR10-S as MIR's code runs it, by method."""
+    return View(_CIFAR, "separate").cells(lineage_records())
+
+
 def _lineage_crs() -> tuple[CellRuns, CellRuns]:
-    """ER and ER-C as the lineage would run them on CIFAR10-S."""
-    found = View(_CIFAR, "separate").cells(lineage_records())
+    found = _lineage_cifar()
     return found["er"], found["er-c"]
 
 
@@ -206,7 +256,7 @@ def _remains() -> str:
         names = {"er": er, "er-p": er_p, "er-c": er_c}
         return {method: found[name] for method, name in names.items() if name in found}
 
-    lineage = "as the lineage would run it"
+    lineage = "as MIR's code runs it"
     return remains_table(
         Setting(_CIFAR, "joint pass", View(_CIFAR, "joint").cells(records())),
         Setting(_CIFAR, "separate passes", View(_CIFAR, "separate").cells(records())),
@@ -226,7 +276,9 @@ def _remains() -> str:
 
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "claims": lambda: claims_table(comparisons()),
-    "abstract": lambda: glance_table(comparisons(), lineage_comparisons(), ABSTRACT),
+    "choice": lambda: front.choice(records()),
+    "findings": lambda: front.findings(records(), lineage_records()),
+    "peers": lambda: front.peers(ROOT / "docs" / "performance"),
     "glance": lambda: glance_table(comparisons(), lineage_comparisons()),
     "claims-lineage": lambda: claims_table(lineage_comparisons(), with_missing=False),
     "mnist-split": lambda: results_table(View("mnist-split"), records()),
@@ -269,7 +321,11 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "seeds": lambda: seeds_table(records(), lineage_records()),
     "beyond-mnist-split": lambda: _beyond("mnist-split", list(BEYOND)),
     "beyond-mnist-permuted": lambda: _beyond("mnist-permuted", _PERMUTED),
-    "paper": paper,
+    "paper-tables": lambda: paper("table"),
+    "paper-figures": lambda: paper("figure"),
+    "tuned": _tuned,
+    "cifar10-by-seed": lambda: by_seed_table(_lineage_cifar(), ("er-p", "er-c", "er-pc")),
+    "cifar10-first-class": lambda: first_class_table(_lineage_cifar(), ("er", "er-c")),
     "times": times,
     # At ER's own rate the memory is the same: what a rate changes is told by the accuracies.
     "crs": lambda: crs_table(MNIST, MNIST.records(), against=["er"]),
@@ -288,6 +344,21 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
         CIFAR_GROUP_NORM, CIFAR_GROUP_NORM.records(), "er-p", "er-c"
     ),
     "readings": lambda: readings_table(MNIST, MNIST.records()),
+    "mir-learner": lambda: mir_learner.learners_table(read_rows(mir_learner.KEPT)),
+    "mir-misread": lambda: mir_learner.misread_share(read_rows(mir_learner.KEPT)),
+    "optimizers-mnist-split": lambda: optimizers.optimizers_table(
+        "mnist-split", optimizer_records()
+    ),
+    "optimizers-mnist-permuted": lambda: optimizers.optimizers_table(
+        "mnist-permuted", optimizer_records()
+    ),
+    "optimizers-short": lambda: optimizers.short(optimizer_records()),
+    "optimizers-longer": lambda: optimizers.longer_table(
+        optimizer_records(), longer_search_records()
+    ),
+    "optimizers-weight": lambda: optimizers.weight_table(
+        {"mnist-split": "MNIST-S", "mnist-permuted": "MNIST-P"}, optimizer_records()
+    ),
 }
 
 
@@ -330,6 +401,8 @@ def main() -> None:
         for name in ("mnist-split", "mnist-permuted"):
             own = [record for record in papers if record.benchmark == name]
             write_figure(own, "bars", images / f"{name}.png")
+        split = View("mnist-split").cells(records())
+        draw_forgetting(split, _DIGITS, images / "forgetting.png")
         draw_comparison(_memory_sizes(), images / "memory-sizes.png")
         draw_gains(comparisons(), lineage_comparisons(), images / "gains.png")
         draw_any_time(records(), lineage_records(), images / "any-time.png")

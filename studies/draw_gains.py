@@ -99,7 +99,7 @@ def draw_gains(tuned: Sequence[Comparison], lineage: Sequence[Comparison], path:
         first = grid[0][0]
         first.plot([], [], "D", color=PAPER_COLOUR, label="the paper")
         first.plot([], [], "o", color=TUNED_COLOUR, label="ours, tuned (joint pass)")
-        first.plot([], [], "o", color=LINEAGE_COLOUR, label="ours, the lineage's rate (and passes)")
+        first.plot([], [], "o", color=LINEAGE_COLOUR, label="ours, MIR's rate (and passes)")
         figure.legend(loc="outside lower center", ncols=3, frameon=False)
         FigureCanvasAgg(figure)
         figure.savefig(path, dpi=150, metadata={"Software": None})

@@ -1,8 +1,8 @@
 """Records of a study in one Parquet file, apart from the store of the tables.
 
 A study makes hundreds of runs of a few numbers each. While it works, they are in a store of their
-own under `runs/`; what is done is packed into `results/tuning/BENCHMARK.parquet`, one row a run, by
-the same columns as any record. `results/records`, which tables read, never sees them.
+own under `runs/`; what is done is packed into `results/tuning/BENCHMARK.parquet`, one row per run,
+with the columns of any record. `results/records`, which tables read, never sees them.
 """
 
 import dataclasses
@@ -12,7 +12,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from recollect.experiments.cell import Cell
@@ -39,7 +38,7 @@ def write_kept(path: Path, records: Iterable[Record], *, is_slim: bool = True) -
     """
     rows = sorted(records, key=lambda r: (r.method, r.spec_hash, r.seed))
     path.parent.mkdir(parents=True, exist_ok=True)
-    table = pa.concat_tables([to_table(_slim(row) if is_slim else row) for row in rows])
+    table = to_table(*(_slim(row) if is_slim else row for row in rows))
     pq.write_table(table, path, compression="zstd", compression_level=19)
 
 
@@ -58,9 +57,12 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
-def write_rows(path: Path, rows: list[Row]) -> None:
-    """Write all rows of such a study."""
-    path.write_text(json.dumps(rows, indent=1) + "\n")
+def write_rows(path: Path, rows: list[Row], *, is_compact: bool = False) -> None:
+    """Write all rows of such a study; compact ones take a line each."""
+    text = json.dumps(rows, indent=1)
+    if is_compact:
+        text = "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]"
+    path.write_text(text + "\n")
 
 
 def has_row(rows: Iterable[Row], cell: Cell, seed: int) -> bool:

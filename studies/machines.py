@@ -32,7 +32,7 @@ PAIRS: Final = (
 
 
 def machines_table(view: View, records: Sequence[Record], elsewhere: Sequence[Record]) -> str:
-    """Return one row a method: its accuracy on both, and how far the two runs of a seed differ."""
+    """Return one row per method: its accuracy on both, and how far two runs of a seed differ."""
     ones, others = view.cells(_first(records)), view.cells(elsewhere)
     both = [method for method in METHODS if method in ones and method in others]
     if not both:

@@ -9,8 +9,15 @@ from typing import Final
 from recollect.experiments.store import Store
 
 ROOT: Final = Path(__file__).parents[1]
-# The tables; the same at the lineage's rate; MNIST-S of the tables on another kind of processor.
-STORES: Final = ("results", "results/lineage", "results/another-machine")
+# The tables; the same at the lineage's rate; MNIST-S of the tables on another kind of processor;
+# other optimizers, and the settings of the tables on the seeds of those.
+STORES: Final = (
+    "results",
+    "results/lineage",
+    "results/another-machine",
+    "results/optimizers",
+    "results/longer-search",
+)
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ _COLOURS: Final = ("#5d5d5d", "#476dc9", "#a3195b")
 
 
 def parts_table(view: View, records: Sequence[Record], ladders: Sequence[str]) -> str:
-    """Return one row a step: against the plain method, and against PGD."""
+    """Return one row per step: against the plain method, and against PGD."""
     found = view.cells(records)
     steps = [ladder for name, ladder in LADDERS.items() if name in ladders]
     to_plain = against(found, {method: plain for plain, *rest in steps for method in rest})

@@ -1,8 +1,8 @@
 """Readings of the paper on CIFAR10-S: passes, storage and rule under BatchNorm.
 
-Streams of 3000 examples a segment instead of 9750, as in the search for settings: three short runs
-with seeds of their own tell more than a whole one. The rates are the one that validation data chose
-for ER in a joint pass, 0.05, and the one of the paper's lineage, 0.1.
+Streams of 3000 examples per segment instead of 9750, as in the search for settings: three short
+runs with seeds of their own tell more than a whole one. The rates are 0.05, which validation data
+chose for ER in a joint pass, and 0.1, that of MIR's code.
 """
 
 from collections.abc import Mapping

@@ -66,7 +66,7 @@ def _learner(rule: Rule, *, norm: Norm, lr: float, seed: int) -> Learner:
         retrieval=Uniform(replay=10),
         rule=rule,
         seed=seed,
-        transform=recollect.benchmark("cifar10-split").transform,  # type: ignore[arg-type]
+        transform=recollect.benchmark("cifar10-split").transform,
     )
 
 

@@ -48,11 +48,11 @@ def least_shown(n: int, sd: float) -> float:
 
 
 def seeds_table(tuned: Sequence[Record], lineage: Sequence[Record]) -> str:
-    """Return one row a pair of methods: spread, what seeds show, seeds for the paper's gain."""
+    """Return one row per pair of methods: spread, what seeds show, seeds for the paper's gain."""
     lines = [
         "| benchmark | settings | | n | spread | were seeds not paired "
         + "".join(f"| {n} seeds show " for n in SHOWN_BY)
-        + "| the paper's | seeds for it | core-minutes a seed |",
+        + "| the paper's | seeds for it | core-minutes per seed |",
         "|---" * (9 + len(SHOWN_BY)) + "|",
     ]
     for benchmark, *ways in PASSES:
@@ -63,7 +63,7 @@ def seeds_table(tuned: Sequence[Record], lineage: Sequence[Record]) -> str:
                     continue
                 entries = _entries(cells[one], cells[other])
                 if entries:
-                    settings = "the lineage's rate" if is_lineage else "its own"
+                    settings = "MIR's rate" if is_lineage else "its own"
                     row = [benchmark_title(benchmark), settings, pair_title(one, other), *entries]
                     lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines)

@@ -56,7 +56,7 @@ def inherited_table(study: Study, name: str, best: Mapping[str, Standing]) -> st
 
 
 def _options_of(method: str) -> set[str]:
-    table, _ = read_method(method, {method: {}}, shared={})
+    table, _ = read_method(method, {method: {}})
     assert table is not None
     return set(table.options)
 

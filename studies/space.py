@@ -117,10 +117,12 @@ def study_path(name: str) -> Path:
 def load_study(path: Path) -> Study:
     """Read a study and draw its trials.
 
+    `extends = "FILE"` takes everything from another file beside it that this one does not say.
+
     Raises:
         ConfigError: It wants to look at test data, or a setting breaks a rule of specs.
     """
-    raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    raw = _read(path)
     budget = Budget(**raw["budget"])
     trials: dict[str, list[Trial]] = {}
     searched: dict[str, list[str]] = {}
@@ -138,6 +140,21 @@ def load_study(path: Path) -> Study:
     benchmark = raw["spec"]["benchmark"]
     config = raw.get("config", f"paper/{benchmark}.toml") or None
     return Study(path.stem, benchmark, config, budget, trials, searched, inherited)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    shared = raw.pop("extends", None)
+    return raw if shared is None else _merged(_read(path.parent / shared), raw)
+
+
+def _merged(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay `own` over `shared`, table by table."""
+    merged = {**shared, **own}
+    for key in shared.keys() & own.keys():
+        if isinstance(shared[key], dict) and isinstance(own[key], dict):
+            merged[key] = _merged(shared[key], own[key])
+    return merged
 
 
 def refuse_test_data(resolved: Iterable[Cell]) -> None:

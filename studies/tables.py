@@ -89,12 +89,12 @@ class View:
 def results_table(
     view: View, records: Sequence[Record], methods: Sequence[str] = PAPER_METHODS
 ) -> str:
-    """Return one row a method: ours, the difference to ER on the same seeds, the paper's."""
+    """Return one row per method: ours, the difference to ER on the same seeds, the paper's."""
     found = view.cells(records)
     differences = against(found, dict.fromkeys((m for m in methods if m != "er"), "er"))
     lines = [
         "| method | n | accuracy | 95 % interval | forgetting | just learnt | minus ER | p (Holm) "
-        "| paper's accuracy | paper's forgetting | CPU time a run |",
+        "| paper's accuracy | paper's forgetting | CPU time per run |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for method in methods:
@@ -142,7 +142,7 @@ PASSES: Final = (
 def rates_table(tuned: Sequence[Record], lineage: Sequence[Record]) -> str:
     """Return what its own learning rate gives each method, and what that leaves of PGD's gain."""
     lines = [
-        "| benchmark | method | n | its learning rate | accuracy | at the lineage's rate | gain |",
+        "| benchmark | method | n | its learning rate | accuracy | at MIR's rate | gain |",
         "|---|---|---|---|---|---|---|",
     ]
     for benchmark, *passes in PASSES:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from recollect.cli.run import sweep_shown
+from recollect.cli.sweeping import sweep_shown
 from recollect.experiments.configs import config_root
 from recollect.experiments.request import Request
 from recollect.experiments.store import Store
@@ -59,16 +59,16 @@ def main() -> None:
 def first_stage(study: Study, methods: Sequence[str], kept: Kept) -> list[Request]:  # noqa: ARG001
     """Return every trial with every seed of the first stage, seed by seed."""
     trials = [trial for method in methods for trial in study.trials[method]]
-    return requests_for(trials, study.budget.first_seeds)
+    return requests_for(study, trials, study.budget.first_seeds)
 
 
 def second_stage(study: Study, methods: Sequence[str], kept: Kept) -> list[Request]:
     """Return the finalists with every fresh seed."""
     trials = [trial for method in methods for trial in finalists(study, method, kept)]
-    return requests_for(trials, study.budget.second_seeds)
+    return requests_for(study, trials, study.budget.second_seeds)
 
 
-def requests_for(trials: Sequence[Trial], seeds: range) -> list[Request]:
+def requests_for(study: Study, trials: Sequence[Trial], seeds: range) -> list[Request]:
     """Ask for runs, each once; none that would look at test data.
 
     Raises:
@@ -78,7 +78,7 @@ def requests_for(trials: Sequence[Trial], seeds: range) -> list[Request]:
     asked: dict[tuple[str, int], Request] = {}
     for seed in seeds:
         for trial in trials:
-            request = Request(trial.cell, seed, f"python -m studies.tune {trial.cell.benchmark}")
+            request = Request(trial.cell, seed, f"python -m studies.tune {study.name}")
             asked.setdefault(_identity(request), request)
     return list(asked.values())
 

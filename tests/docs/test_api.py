@@ -12,7 +12,10 @@ def test_the_page_is_made_from_the_code() -> None:
 
 def test_every_public_name_has_a_line_with_its_call() -> None:
     made = api_page.page()
-    assert "`.observe(inputs, labels)` | Learn from one incoming batch" in made
+    assert (
+        "`.observe(inputs, labels, *, ids=None, weights=None)` | Learn from one incoming batch"
+        in made
+    )
     assert "`MaximallyInterfered(replay, candidates=50)`" in made
     assert "| `MarginTiming` | one of `'never'`, " in made
     for name in api_page.MODULES:

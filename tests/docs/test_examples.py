@@ -34,7 +34,10 @@ def test_an_example_is_short(path: Path) -> None:
 
 
 def test_every_example_is_run_here() -> None:
-    expected = {"custom_rule", "custom_storage", "drop_in", "own_loop", "resume_after_crash"}
+    expected = {
+        *("custom_formula", "custom_rule", "custom_storage"),
+        *("drop_in", "own_loop", "resume_after_crash"),
+    }
     assert {path.stem for path in EXAMPLES} == expected
 
 
@@ -106,3 +109,9 @@ def test_the_custom_storage_keeps_the_newest_of_each_class() -> None:
         mine = sorted(memory.arrived_at[memory.labels == label].tolist())
         arrived = (labels == label).nonzero().squeeze(1) + 1
         assert mine == arrived[-len(mine) :].tolist()
+
+
+def test_a_formula_of_ones_own_is_checked_and_used(capsys: pytest.CaptureFixture[str]) -> None:
+    with torch.random.fork_rng(devices=[]):
+        load("custom_formula").main()
+    assert capsys.readouterr().out.startswith("the formula is exact")

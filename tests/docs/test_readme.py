@@ -18,14 +18,13 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_python_of_the_readme_runs_from_top_to_bottom(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code = "\n".join(blocks("python"))
     assert code.count("import torch") == 1
     exec(compile(code, "README.md", "exec"), {})
     assert (tmp_path / "learner.ckpt").is_file()
-    assert capsys.readouterr().out.startswith("{0: ")
 
 
 def commands() -> list[str]:
@@ -56,3 +55,13 @@ def test_files_the_readme_links_to_are_there() -> None:
     linked = re.findall(r"\]\(([^)#]+)\)", README)
     assert linked
     assert [path for path in linked if not (ROOT / path).exists()] == []
+
+
+def test_the_readme_has_at_most_700_words() -> None:
+    assert len(README.split()) <= 700
+
+
+def test_nothing_pretends_that_the_package_is_on_an_index() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
+    told = [page for page in pages if re.search(r"pip install '?recollect", page.read_text())]
+    assert told == []

@@ -1,4 +1,4 @@
-"""Tables, figures and the page people look at.
+"""Tables, figures and the report page.
 
 Nothing is imported here: `recollect.reports.statistics` must not wait for matplotlib.
 """

@@ -12,7 +12,12 @@ from recollect.experiments.record import Record
 from recollect.experiments.scores import accuracy_matrix
 from recollect.metrics import average_accuracy, forgetting, learning_accuracy
 from recollect.reports.names import benchmark_order, method_order, method_title
-from recollect.reports.statistics import Summary, summarise
+from recollect.reports.statistics import (
+    PairedDifference,
+    Summary,
+    paired_difference,
+    summarise,
+)
 
 _MOST_SETTINGS: Final = 2  # differing settings that a label can carry
 
@@ -28,7 +33,7 @@ class CellRuns:
         capacity: Slots of the memory.
         passes: How examples passed the network.
         spec_hash: Of the spec they share.
-        label: What people call it among the cells it was grouped with; unique per benchmark.
+        label: Its name among the cells it was grouped with; unique per benchmark.
         records: By seed, ascending; never empty.
 
     Numbers are worked out once: a table of k methods asks for each of them k times.
@@ -46,6 +51,11 @@ class CellRuns:
         default_factory=dict, init=False, repr=False, compare=False
     )
 
+    # The other cell is kept with the difference, so that its id stays its own.
+    _pairs: dict[tuple[Callable[[Record], float], int], tuple["CellRuns", PairedDifference]] = (
+        field(default_factory=dict, init=False, repr=False, compare=False)
+    )
+
     @property
     def name(self) -> str:
         """A name that is safe in an identifier and unique within a store."""
@@ -61,6 +71,18 @@ class CellRuns:
         if number not in self._known:
             self._known[number] = {record.seed: number(record) for record in self.records}
         return self._known[number]
+
+    def less(self, other: "CellRuns", number: Callable[[Record], float]) -> PairedDifference:
+        """Return by how much a number is above another cell's, paired over their seeds.
+
+        Each pair is tested once: the other way round the signs are the other way round.
+        """
+        key = (number, id(other))
+        if key not in self._pairs:
+            difference = paired_difference(self.by_seed(number), other.by_seed(number))
+            self._pairs[key] = (other, difference)
+            other._pairs[number, id(self)] = (self, difference.turned())
+        return self._pairs[key][1]
 
     def summary(self, number: Callable[[Record], float]) -> Summary:
         """Return mean and interval of a number over the seeds."""
@@ -104,12 +126,12 @@ def prequential_accuracy(record: Record) -> float | None:
 
 
 def examples_per_second(record: Record) -> float | None:
-    """Stream examples a second of learning, evaluation aside."""
+    """Stream examples per second of learning, evaluation aside."""
     return record.num_examples / record.learn_seconds if record.learn_seconds else None
 
 
 def latest_runs(records: Iterable[Record]) -> list[Record]:
-    """Keep one record a run: a good one rather than a failed one, then the one started last.
+    """Keep one record per run: a good one rather than a failed one, then the one started last.
 
     An append-only store may hold a failed try and the good one that followed.
     """

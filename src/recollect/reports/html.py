@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 
 from recollect.errors import RecollectError
 from recollect.experiments.record import Record
+from recollect.files import write_text
 from recollect.reports.cells import (
     CellRuns,
     by_benchmark,
@@ -18,6 +18,7 @@ from recollect.reports.cells import (
     most_comparable,
 )
 from recollect.reports.colours import method_colours
+from recollect.reports.conclusion import lead
 from recollect.reports.names import benchmark_title, method_title, passes_title
 from recollect.reports.numbers import percent
 from recollect.reports.page.bar_charts import bar_charts
@@ -42,7 +43,7 @@ def write_report(records: Iterable[Record], path: str | os.PathLike[str]) -> Pat
 
     Args:
         records: Of any benchmarks, methods and seeds. Failed runs are listed, not averaged.
-        path: The file to write; it is replaced whole or not at all.
+        path: The file to write; it is replaced whole or not at all. Or a device or a pipe.
 
     Returns:
         The path.
@@ -55,14 +56,7 @@ def write_report(records: Iterable[Record], path: str | os.PathLike[str]) -> Pat
     if not path.parent.is_dir():
         raise RecollectError(f"`{path.parent}` is not a folder; create it, or write elsewhere.")
     page = report_page(list(records))
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text(page, encoding="utf-8")
-        partial.replace(path)
-    except BaseException:
-        with suppress(OSError):  # what went wrong first is what the reader has to know
-            partial.unlink(missing_ok=True)
-        raise
+    write_text(path, page)
     return path
 
 
@@ -85,6 +79,7 @@ def report_page(records: Sequence[Record]) -> str:
         f'<link rel="icon" href="data:,"><title>{escape(title)}</title>'
         f"<style>{style}</style></head>"
         '<body><a class="skip" href="#main">Skip to the results</a>'
+        "<noscript><p>Large parts of this page are unpacked by its script.</p></noscript>"
         f'{_header(records, cells, failed)}{_toolbar(cells)}<main id="main">'
         f"{_failures(failed)}{sections}{provenance(cells)}</main>"
         '<div id="tip" role="status" aria-live="polite" hidden></div>'
@@ -100,16 +95,59 @@ def _header(records: Sequence[Record], cells: Sequence[CellRuns], failed: Sequen
     facts = [f"{num_runs} runs", f"seeds {_ranges({record.seed for record in known})}"]
     if failed:
         facts.append(f"{len(failed)} failed")
-    facts += [*versions, "commit " + ", ".join(commits) if commits else "no commit recorded"]
+    facts += [*versions, _commits_in_words(commits)]
     facts.append(f"last started {max(record.started_at for record in known) or 'unknown'}")
-    findings = "".join(
+    leads = "".join(
+        f'<p class="lead">{escape(_lead(name, group))}</p>'
+        for name, group in by_benchmark(cells).items()
+    )
+    listed = "".join(
         f"<li><b>{escape(benchmark_title(name))}.</b> {_finding(group)}</li>"
         for name, group in by_benchmark(cells).items()
     )
+    findings = f'<ul class="findings">{listed}</ul>'
     return (
         '<header><p class="brand">recollect</p><h1>What was learnt, and what was kept</h1>'
-        f'<p class="facts">{" · ".join(escape(fact) for fact in facts)}</p>'
-        f'<ul class="findings">{findings}</ul></header>'
+        f'{leads}<p class="facts">{" · ".join(escape(fact) for fact in facts)}</p>'
+        f"{folded('The same with intervals and tests', findings, css='more')}</header>"
+    )
+
+
+def _commits_in_words(commits: Sequence[str]) -> str:
+    """Name a few commits and count the others.
+
+    Example:
+        >>> _commits_in_words(["a", "b", "c", "d", "e"])
+        'commits a, b, c and 2 more'
+    """
+    if not commits:
+        return "no commit recorded"
+    some = ", ".join(commits[:3])
+    more = f" and {len(commits) - 3} more" if len(commits) > 3 else ""
+    return f"commit{'' if len(commits) == 1 else 's'} {some}{more}"
+
+
+def _lead(name: str, cells: Sequence[CellRuns]) -> str:
+    """Say in one sentence what a reader can repeat of a benchmark."""
+    comparable = most_comparable(cells)
+    reference = default_reference(cells)
+    best = max(comparable, key=lambda cell: cell.summary(final_accuracy).mean)
+    others = [cell for cell in comparable if cell is not best]
+    if best is reference and others:
+        reference = max(others, key=lambda cell: cell.summary(final_accuracy).mean)
+    difference = differences_to(cells, reference, final_accuracy)[cells.index(best)]
+    # What they have in common is said once, before their names.
+    methods = [cell.method for cell in comparable]
+    titles = {
+        cell.name: method_title(cell.method) if methods.count(cell.method) == 1 else cell.label
+        for cell in comparable
+    }
+    return lead(
+        f"{benchmark_title(name)}{_shared_by(comparable, cells)}",
+        titles[best.name],
+        best.summary(final_accuracy).mean,
+        titles[reference.name],
+        difference,
     )
 
 

@@ -1,4 +1,4 @@
-"""What people call things, and in which order: one literal table each."""
+"""Names of methods and benchmarks, and their order: one literal table each."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -91,8 +91,8 @@ class Comparison:
 
     Attributes:
         exhibit: The paper's side.
-        cells: Every place, once a variant.
-        claims: Every claim, once a variant.
+        cells: Every place, once per variant.
+        claims: Every claim, once per variant.
         notes: What a reader must know to read it right.
     """
 
@@ -160,10 +160,10 @@ def compare(exhibit: Exhibit, records: Iterable[Record]) -> Comparison:
 
     A claim *holds* if the paired difference points its way and p < 5 % after Holm's correction over
     the claims of the exhibit that could be tested, each variant a family of its own; it *does not
-    hold* if the difference is as certain and points the other way. If it is neither, but as
-    certainly *less than the paper reports* (a Welch test that reads the paper's +/- as standard
-    deviations over its runs, and our interval leaves the paper's difference out), it is that. Any
-    other is *not certain*.
+    hold* if the difference is as certain and points the other way. A claim that does neither is
+    *less than the paper reports* if our difference is as certainly below the paper's: by a Welch
+    test that reads the paper's +/- as standard deviations over its runs, and our interval excludes
+    the paper's difference. Any other claim is *not certain*.
 
     Args:
         exhibit: Such as `exhibit_named("table1")`.

@@ -254,9 +254,9 @@ def _legend(comparison: Comparison) -> list[str]:
         "p: two-sided paired test over common seeds (exact sign-flip up to 16, then t), "
         f"Holm-corrected over the claims below{_families(comparison)}; it cannot reach 5 % with "
         f"n < {FEWEST_SEEDS}. Forgetting: the cited definition.",
-        "less than the paper reports: not certainly there, and certainly smaller than the paper's "
-        "own difference (Welch, its ± read as standard deviations, Holm-corrected; and our "
-        "interval leaves it out).",
+        "less than the paper reports: our difference is not significant, and it is significantly "
+        "smaller than the paper's own (Welch, its ± read as standard deviations, Holm-corrected; "
+        "our interval excludes the paper's difference).",
     ]
     return [*lines, *comparison.exhibit.remarks, *comparison.notes]
 

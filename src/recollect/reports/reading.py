@@ -1,4 +1,4 @@
-"""Records from a store, or a clear word why there are none."""
+"""Records from a store, or an error that says why there are none."""
 
 from pathlib import Path
 

@@ -26,9 +26,9 @@ _FIXED: Final = (
 )
 # With another of these it is the same question asked with more or less effort: shown, and said.
 _SAID: Final[Mapping[str, str]] = {
-    "stream.examples_per_segment": "examples a segment",
-    "learner.iterations": "updates a batch",
-    "learner.replay": "replayed examples an update",
+    "stream.examples_per_segment": "examples per segment",
+    "learner.iterations": "updates per batch",
+    "learner.replay": "replayed examples per update",
 }
 
 

@@ -1,6 +1,6 @@
 """What the runs of a cell were doing over time, averaged over seeds, ready to be drawn."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
@@ -37,7 +37,7 @@ class MemoryOverTime:
         ages: Mean of the five age quantiles at each moment.
         replays: Mean of the five quantiles of times replayed.
         evicted: Mean slots each class lost since the moment before.
-        evicted_age: Mean age of those that left, None where nobody did.
+        evicted_age: Mean age of those that left, None where none did.
         evicted_score: Their mean score, None without scores.
     """
 
@@ -99,7 +99,7 @@ def memory_over_time(cell: CellRuns) -> MemoryOverTime | None:
     More than 20 classes are counted in groups of neighbours, which no eye could tell apart singly.
     """
     points = [{point.seen: point for point in record.memory} for record in cell.records]
-    seen = _shared([by_seen.keys() for by_seen in points])
+    seen = thinned(_shared([by_seen.keys() for by_seen in points]))
     if not seen:
         return None
     moments = [[by_seen[moment] for by_seen in points] for moment in seen]
@@ -108,16 +108,30 @@ def memory_over_time(cell: CellRuns) -> MemoryOverTime | None:
     )
     size = -(-len(classes) // _MOST_GROUPS)
     groups = [classes[start : start + size] for start in range(0, len(classes), size)]
+    group_of = {label: index for index, group in enumerate(groups) for label in group}
     return MemoryOverTime(
         seen=seen,
         names=tuple(f"{g[0]}-{g[-1]}" if len(g) > 1 else str(g[0]) for g in groups),
-        counts=tuple(_mean_counts(moment, groups, _held) for moment in moments),
+        counts=tuple(_mean_counts(moment, groups, group_of, _held) for moment in moments),
         ages=tuple(_mean_quantiles([p.age_quantiles for p in moment]) for moment in moments),
         replays=tuple(_mean_quantiles([p.replay_quantiles for p in moment]) for moment in moments),
-        evicted=tuple(_mean_counts(moment, groups, _gone) for moment in moments),
+        evicted=tuple(_mean_counts(moment, groups, group_of, _gone) for moment in moments),
         evicted_age=tuple(_mean_known([p.evicted_mean_age for p in m]) for m in moments),
         evicted_score=tuple(_mean_known([p.evicted_mean_score for p in m]) for m in moments),
     )
+
+
+def thinned(moments: Sequence[int], *, most: int = 50) -> tuple[int, ...]:
+    """Leave out moments evenly until there are at most so many; the first and the last stay.
+
+    Example:
+        >>> thinned(range(1000), most=5)
+        (0, 250, 500, 749, 999)
+    """
+    if len(moments) <= most:
+        return tuple(moments)
+    last = len(moments) - 1
+    return tuple(moments[round(last * index / (most - 1))] for index in range(most))
 
 
 def _shared(moments: Sequence[Iterable[int]]) -> tuple[int, ...]:
@@ -140,12 +154,14 @@ def _gone(point: MemoryPoint) -> dict[int, int]:
 def _mean_counts(
     moment: Sequence[MemoryPoint],
     groups: Sequence[Sequence[int]],
+    group_of: Mapping[int, int],
     counted: Callable[[MemoryPoint], dict[int, int]],
 ) -> tuple[float, ...]:
-    counts = [counted(point) for point in moment]
-    return tuple(
-        fmean(sum(count.get(label, 0) for label in group) for count in counts) for group in groups
-    )
+    totals = [0] * len(groups)
+    for point in moment:
+        for label, count in counted(point).items():
+            totals[group_of[label]] += count
+    return tuple(total / len(moment) for total in totals)
 
 
 def _mean_quantiles(quantiles: Sequence[tuple[float, ...]]) -> tuple[float, ...]:

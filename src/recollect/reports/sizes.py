@@ -22,7 +22,7 @@ class SizeLine:
     """One method with everything but its memory held fixed.
 
     Attributes:
-        label: What people call it.
+        label: Its name in the legend.
         method: Name of the method.
         ours: Mean and interval by slots, as shares.
         theirs: What the paper prints, by slots, in per cent.

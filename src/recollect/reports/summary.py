@@ -1,4 +1,4 @@
-"""The table that a run ends with: a row a cell, each against the baseline."""
+"""The table that a run ends with: one row per cell, each against the baseline."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ class SummaryRow:
 
     Attributes:
         benchmark: Name of the benchmark.
-        protocol: Whose reading of it.
+        protocol: Whose version of the benchmark, such as `"paper"`.
         method: Name of the method.
         capacity: Slots of the memory.
         accuracy: Average accuracy at the end.

@@ -9,13 +9,17 @@ from recollect.errors import RecollectError
 from recollect.reports.reading import read_store
 
 
-def test_a_page_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_is_written_through_a_link_that_stays_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(report, "read_store", lambda _path: read_runs())
     page = tmp_path / "report.html"
+    page.symlink_to("elsewhere.html")
     ended = CliRunner().invoke(app, ["report", str(tmp_path), "-o", str(page)])
     assert ended.exit_code == 0, ended.output
     assert "63 runs" in ended.output
-    assert page.read_text().startswith("<!doctype html>")
+    assert page.is_symlink()
+    assert (tmp_path / "elsewhere.html").read_text().startswith("<!doctype html>")
 
 
 def test_a_missing_store_is_said_with_what_to_do(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.cli import main
-from recollect.cli import run as run_module
+from recollect.cli import main, sweeping
 from recollect.experiments.cell import cells
 from recollect.experiments.configs import config_path
 from recollect.experiments.execute import failed_record
@@ -39,11 +38,11 @@ def shown(
         right: Mapping[str, int], *, width: int | None = None, memory: tuple[int, ...] = (500,)
     ) -> list[str]:
         fill(Store(tmp_path / "runs"), right, memory)
-        words = ["recollect", "run", "--out", str(tmp_path / "runs"), "--quiet"]
+        words = ["recollect", "run", "--out", str(tmp_path / "runs"), "--quiet", "--seeds", "10"]
         words += [word for method in right for word in ("--method", method)]
         words += [word for size in memory for word in ("--memory", str(size))]
         monkeypatch.setattr(sys, "argv", words)
-        monkeypatch.setattr(run_module, "write_report", lambda *_: None)
+        monkeypatch.setattr(sweeping, "write_report", lambda *_: None)
         if width is not None:
             monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes the output for a terminal
             monkeypatch.setenv("COLUMNS", str(width))

@@ -149,7 +149,7 @@ def test_a_dry_run_says_what_is_missing_and_runs_nothing(
     heading, er, van, in_all = ended.out.splitlines()
     assert heading.split() == [
         *("benchmark", "method", "passes", "memory", "there", "missing"),
-        *("CPU", "time", "a", "run", "in", "all", "seeds"),
+        *("CPU", "time", "per", "run", "in", "all", "seeds"),
     ]
     words = er.split()
     assert words[:6] == ["mnist-split", "er", "joint", "20", "1", "3"]
@@ -161,7 +161,9 @@ def test_a_dry_run_says_what_is_missing_and_runs_nothing(
         in_all,
     )
     (told,) = recollect_run(*asked, "--seeds", "1", "--json").out.splitlines()
-    assert [(row["method"], row["seeds"]) for row in json.loads(told)["rows"]] == [("van", [0])]
+    assert [(row["method"], row["seeds"]) for row in json.loads(told)["rows"]] == [
+        ("van", [[0, 0]])
+    ]
     there = recollect_run("--spec", "small.toml", "--method", "er", "--seeds", "1", "--dry-run")
     assert there.out == "Nothing is missing: all 1 runs are there.\n"
 

@@ -37,9 +37,8 @@ def mnist_originals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Labell
 
 @pytest.fixture(scope="session")
 def mini_imagenet_zip() -> Path:
-    """The real archive: named by `RECOLLECT_MINI_IMAGENET`, or beside the repository."""
-    beside = Path(__file__).parents[4] / "shared/data/mini-imagenet/mini-imagenet-84.zip"
-    archive = Path(os.environ.get("RECOLLECT_MINI_IMAGENET", beside))
+    """The real archive, where `RECOLLECT_MINI_IMAGENET` names it."""
+    archive = Path(os.environ.get("RECOLLECT_MINI_IMAGENET", ""))
     if not archive.is_file():
         pytest.skip("mini-ImageNet is not here: set RECOLLECT_MINI_IMAGENET to its zip")
     return archive

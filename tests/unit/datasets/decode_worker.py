@@ -10,10 +10,10 @@ from recollect.datasets.downloads import no_progress
 from recollect.datasets.mini_imagenet import MiniImageNet
 
 if __name__ == "__main__":
-    archive, num_classes, train_a_class, test_a_class = sys.argv[1:]
+    archive, num_classes, train_per_class, test_per_class = sys.argv[1:]
     small = MiniImageNet(
         num_classes=int(num_classes),
-        train_a_class=int(train_a_class),
-        test_a_class=int(test_a_class),
+        train_per_class=int(train_per_class),
+        test_per_class=int(test_per_class),
     )
     small.fetch(Path(archive), no_progress)

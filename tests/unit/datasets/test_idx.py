@@ -23,3 +23,10 @@ def test_a_file_cut_short_is_refused(cut: int) -> None:
     whole = write_idx(np.zeros((2, 4), dtype=np.uint8))
     with pytest.raises(DataError, match="cut short"):
         read_idx(whole[: len(whole) - min(cut, len(whole) - 4)], origin="x")
+
+
+@pytest.mark.parametrize("dimensions", [9, 64, 255])
+def test_dimensions_whose_product_wraps_round_to_the_length_are_refused(dimensions: int) -> None:
+    content = bytes([0, 0, 8, dimensions]) + bytes([0, 1, 0, 0]) * dimensions
+    with pytest.raises(DataError, match="cut short"):
+        read_idx(content, origin="x")

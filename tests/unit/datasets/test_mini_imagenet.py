@@ -25,7 +25,7 @@ from recollect.errors import DataError, DigestError, DiskSpaceError, UnsafeFileE
 
 CLASSES = ("n01", "n02", "n03")
 TRAIN, TEST = 4, 2
-SMALL = MiniImageNet(num_classes=3, train_a_class=TRAIN, test_a_class=TEST)
+SMALL = MiniImageNet(num_classes=3, train_per_class=TRAIN, test_per_class=TEST)
 
 
 def pixels_of(class_index: int, image_index: int) -> np.ndarray:
@@ -321,7 +321,7 @@ def test_kill_9_while_decoding_then_again_gives_the_right_images(
             archive.writestr(f"{split}/n01/{index:04d}.png", encoded(np.roll(noise, index)))
     command = [sys.executable, decode_worker.__file__, str(source), "1", "50", "10"]
     environment = {**os.environ, "RECOLLECT_DATA": str(own_root)}
-    data_set = MiniImageNet(num_classes=1, train_a_class=50, test_a_class=10)
+    data_set = MiniImageNet(num_classes=1, train_per_class=50, test_per_class=10)
 
     worker = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
     deadline = time.monotonic() + 60

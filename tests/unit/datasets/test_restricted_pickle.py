@@ -1,7 +1,10 @@
+import contextlib
 import os
 import pickle
+import random
 import struct
 import subprocess
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -110,3 +113,94 @@ def test_text_from_python_2_is_latin_1(tmp_path: Path) -> None:
     # What Python 2 wrote for {'data': 'ab'}: byte strings without a b.
     (tmp_path / "p").write_bytes(b"\x80\x02}U\x04dataU\x02abs.")
     assert read_pickle(tmp_path / "p") == {"data": "ab"}
+
+
+def test_a_place_in_memory_that_was_not_reached_is_refused(tmp_path: Path) -> None:
+    # The standard library makes a table up to the place: 2.2 GB for this file of 9 bytes.
+    (tmp_path / "p").write_bytes(b"\x80\x02Nr" + struct.pack("<I", 1 << 27) + b".")
+    with pytest.raises(UnsafeFileError, match="uses the place 134217728 of its memory first"):
+        read_pickle(tmp_path / "p")
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        b"\x80\x04\x95" + struct.pack("<Q", 1 << 40) + b"N.",  # a frame
+        b"\x80\x04\x8e" + struct.pack("<Q", 1 << 40) + b"N.",  # bytes
+        b"\x80\x05\x96" + struct.pack("<Q", 1 << 40) + b"N.",  # a bytearray
+        b"\x80\x04\x8d" + struct.pack("<Q", 1 << 40) + b"N.",  # text
+        b"\x80\x02T" + struct.pack("<i", 1 << 30) + b"N.",  # text of Python 2
+        b"\x80\x02\x8b" + struct.pack("<i", 1 << 30) + b"N.",  # an integer
+        b"p" + b"9" * 30 + b"\nN.",  # a place
+        b"I" + b"9" * 5000 + b"\n.",
+        b"",
+    ],
+)
+def test_a_stated_length_beyond_the_file_is_refused(tmp_path: Path, stated: bytes) -> None:
+    (tmp_path / "p").write_bytes(stated)
+    with pytest.raises(UnsafeFileError, match="cannot be read as a pickle of arrays"):
+        read_pickle(tmp_path / "p")
+
+
+def test_one_text_made_into_many_arrays_is_refused(tmp_path: Path) -> None:
+    text = b"X" + struct.pack("<I", 1 << 20) + b"a" * (1 << 20) + b"q\x00"
+    encoded = b"c_codecs\nencode\nh\x00X" + struct.pack("<I", 6) + b"latin1\x86R"
+    (tmp_path / "p").write_bytes(b"\x80\x02" + text + encoded * 50 + b".")
+    with pytest.raises(UnsafeFileError, match="unpacks to many times its size"):
+        read_pickle(tmp_path / "p")
+
+
+def test_tuples_in_tuples_as_a_key_do_not_end_the_process(tmp_path: Path) -> None:
+    # Python hashes them by recursion, without a check.
+    (tmp_path / "p").write_bytes(b"\x80\x02}N" + b"\x85" * 1_000_000 + b"Ns.")
+    with pytest.raises(UnsafeFileError, match="more than 60,000 tuples"):
+        read_pickle(tmp_path / "p")
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        (3, "|", None, ("f",), {"f": ("i4", 0)}, 8, 1, 0),
+        (3, "|", ("i4", (1 << 40,)), None, None, 1 << 40, 1, 0),
+        (3, "?", None, None, None, -1, -1, 0),
+    ],
+)
+def test_the_state_of_a_dtype_sets_its_byte_order_and_nothing_else(
+    tmp_path: Path, state: tuple[Any, ...]
+) -> None:
+    built = pickle.dumps(state, 2)[2:-1]
+    name = b"cnumpy\ndtype\nX" + struct.pack("<I", 2) + b"u1\x85R"
+    array = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85C\x01b\x87R"
+    content = b"(K\x01K\x02\x85" + name + built + b"b\x89C\x02abtb"
+    (tmp_path / "p").write_bytes(b"\x80\x03" + array + content + b".")
+    if state[1] == "?":
+        with pytest.raises(UnsafeFileError, match="no byte order"):
+            read_pickle(tmp_path / "p")
+    else:
+        np.testing.assert_array_equal(read_pickle(tmp_path / "p"), np.frombuffer(b"ab", np.uint8))
+
+
+def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "p")
+    with pytest.raises(UnsafeFileError, match="it is a named pipe, not a file"):
+        read_pickle(tmp_path / "p")
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_a_mutated_pickle_is_read_or_refused_in_the_memory_of_its_file(
+    tmp_path: Path, part: int
+) -> None:
+    content = {"data": np.arange(40, dtype=np.uint8).reshape(4, 10), "labels": [1, 2, 3, 4]}
+    whole = [pickle.dumps(content, protocol) for protocol in (2, 3, 4, 5)][part]
+    draws = random.Random(part)
+    tracemalloc.start()
+    for _ in range(300):
+        changed = bytearray(whole)
+        for _ in range(draws.randint(1, 4)):
+            changed[draws.randrange(len(changed))] = draws.randrange(256)
+        (tmp_path / "p").write_bytes(changed)
+        with contextlib.suppress(UnsafeFileError):
+            read_pickle(tmp_path / "p")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 50_000_000

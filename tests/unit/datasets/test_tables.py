@@ -1,12 +1,15 @@
+import os
 import sys
 from pathlib import Path
 
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 import torch
 from tests.unit.datasets.parquet_files import write_parquet
 
 from recollect.datasets import Examples, from_table
-from recollect.errors import DataError, MissingExtraError
+from recollect.errors import DataError, MissingExtraError, UnsafeFileError
 
 COLUMNS: dict[str, list[object]] = {"a": [1, 2, 3], "kind": ["x", "y", "x"], "b": [0.5, 1.5, 2.5]}
 
@@ -99,5 +102,32 @@ def test_without_pyarrow_a_parquet_file_says_what_to_install(
 ) -> None:
     table = write(tmp_path / "table.parquet", COLUMNS)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'recollect\[parquet\]'"):
+    with pytest.raises(MissingExtraError, match="pip install pyarrow"):
         from_table(table, label_column="kind")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_named_pipe_is_not_waited_for(tmp_path: Path, suffix: str) -> None:
+    os.mkfifo(tmp_path / f"pipe{suffix}")
+    with pytest.raises(DataError, match="it is a named pipe, not a file"):
+        from_table(tmp_path / f"pipe{suffix}", label_column="kind")
+
+
+@pytest.mark.parametrize("content", [b"a,kind\n\xff,1\n", b"a,kind\n" + b"1" * 200_000 + b",1\n"])
+def test_a_table_that_is_no_csv_is_refused_in_words(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(DataError, match="cannot be read as a table"):
+        from_table(tmp_path / "t.csv", label_column="kind")
+
+
+def test_class_numbers_beyond_64_bits_are_names(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"a,kind\n1,{10**30}\n2,7\n")
+    assert from_table(tmp_path / "t.csv", label_column="kind").labels.tolist() == [0, 1]
+
+
+def test_a_parquet_file_of_more_rows_than_any_data_set_is_refused_unread(tmp_path: Path) -> None:
+    rows = pa.table({"a": pa.nulls(20_000_001, pa.int8()), "kind": pa.nulls(20_000_001, pa.int8())})
+    pq.write_table(rows, tmp_path / "t.parquet")
+    assert (tmp_path / "t.parquet").stat().st_size < 100_000
+    with pytest.raises(UnsafeFileError, match="states 20,000,001 rows"):
+        from_table(tmp_path / "t.parquet", label_column="kind")

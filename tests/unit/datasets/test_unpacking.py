@@ -1,12 +1,14 @@
 import io
 import os
+import struct
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from recollect.datasets.unpacking import check_zip, unpack_tar
+from recollect.datasets.unpacking import opened_zip, unpack_tar
 from recollect.errors import UnsafeFileError
 
 Member = tuple[str, bytes | str]
@@ -68,7 +70,7 @@ def test_a_device_is_refused(tmp_path: Path) -> None:
         header = tarfile.TarInfo("x")
         header.type = tarfile.FIFOTYPE
         archive.addfile(header)
-    with pytest.raises(UnsafeFileError, match="link or a device"):
+    with pytest.raises(UnsafeFileError, match="link, a device or sparse"):
         unpack(tmp_path / "a.tar", tmp_path / "out", "x")
 
 
@@ -114,8 +116,8 @@ def make_zip(path: Path, name: str, content: bytes, *, mode: int = 0o100644) -> 
 
 
 def check(path: Path, *, max_bytes: int = 1000) -> None:
-    with zipfile.ZipFile(path) as archive:
-        check_zip(archive, archive=path, max_bytes=max_bytes)
+    with opened_zip(path, max_bytes=max_bytes, max_member_bytes=max_bytes // 2):
+        pass
 
 
 def test_a_plain_zip_passes(tmp_path: Path) -> None:
@@ -134,5 +136,84 @@ def test_a_zip_with_a_link_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_zip_bomb_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnsafeFileError, match="unpacks to"):
-        check(make_zip(tmp_path / "a.zip", "x", bytes(1_000_000)))
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(3):
+            archive.writestr(f"{number}.png", bytes(400))
+    with pytest.raises(UnsafeFileError, match="unpacks to 1,200 bytes"):
+        check(tmp_path / "a.zip")
+
+
+def test_a_single_member_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnsafeFileError, match="`x` that has 501 bytes, of at most 500"):
+        check(make_zip(tmp_path / "a.zip", "x", bytes(501)))
+
+
+@pytest.mark.parametrize("in_zip64", [False, True])
+def test_a_zip_with_an_endless_list_of_members_is_refused_before_it_is_read(
+    tmp_path: Path, in_zip64: bool
+) -> None:
+    entries = 400_000
+    listed = (b"PK\1\2" + bytes(42)) * entries
+    size = 0xFFFFFFFF if in_zip64 else len(listed)
+    end = b""
+    if in_zip64:
+        numbers = (44, 45, 45, 0, 0, entries, entries, len(listed), 0)
+        end = b"PK\6\6" + struct.pack("<Q2H2L4Q", *numbers)
+        end += b"PK\6\7" + struct.pack("<LQL", 0, len(listed), 1)
+    end += b"PK\5\6" + struct.pack("<4H2LH", 0, 0, 0xFFFF, 0xFFFF, size, 0, 0)
+    (tmp_path / "a.zip").write_bytes(listed + end)
+    with pytest.raises(UnsafeFileError, match="a list of members of 18,400,000 bytes"):
+        check(tmp_path / "a.zip")
+
+
+def tar_header(kind: bytes, size: int) -> bytes:
+    header = tarfile.TarInfo("x")
+    header.type, header.size = kind, size
+    return header.tobuf(tarfile.USTAR_FORMAT)
+
+
+def test_a_long_extended_header_is_refused_unread(tmp_path: Path) -> None:
+    # The standard library's search in this one takes time with the square of its length.
+    slow = tar_header(tarfile.XHDTYPE, 1 << 17) + b"0" * (1 << 17)
+    (tmp_path / "a.tar").write_bytes(slow + bytes(1024))
+    with pytest.raises(UnsafeFileError, match="long or many extended headers"):
+        unpack(tmp_path / "a.tar", tmp_path / "out", "x")
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_chain_of_extended_headers_is_refused_and_not_followed(
+    tmp_path: Path, kind: bytes
+) -> None:
+    one = tar_header(kind, 512) + b"12 path=abc\n".ljust(512, b"\0")
+    (tmp_path / "a.tar").write_bytes(one * 2000 + bytes(1024))
+    with pytest.raises(UnsafeFileError, match="long or many extended headers"):
+        unpack(tmp_path / "a.tar", tmp_path / "out", "x")
+
+
+def test_a_few_extended_headers_are_read_as_ever(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.PAX_FORMAT) as archive:
+        header = tarfile.TarInfo("long/" * 50 + "x")
+        header.size, header.mtime = 1, 0.5
+        archive.addfile(header, io.BytesIO(b"1"))
+    unpack(tmp_path / "a.tar", tmp_path / "out", "x")
+    assert (tmp_path / "out" / "x").read_bytes() == b"1"
+
+
+def test_a_sparse_member_is_refused(tmp_path: Path) -> None:
+    header = tarfile.TarInfo("x")
+    header.type = tarfile.GNUTYPE_SPARSE
+    block = bytearray(header.tobuf(tarfile.GNU_FORMAT))
+    block[483:495] = b"00000001750\0"  # its size once it is filled up
+    block[148:156] = b"        "
+    block[148:156] = f"{sum(block):06o}\0 ".encode()
+    (tmp_path / "a.tar").write_bytes(bytes(block) + bytes(1024))
+    with pytest.raises(UnsafeFileError, match="sparse"):
+        unpack(tmp_path / "a.tar", tmp_path / "out", "x")
+
+
+@pytest.mark.parametrize("mode", ["w:xz", "w:bz2"])
+def test_a_compression_that_no_source_of_ours_uses_is_not_opened(tmp_path: Path, mode: Any) -> None:
+    with tarfile.open(tmp_path / "a.tar.xz", mode) as archive:
+        archive.addfile(tarfile.TarInfo("x"))
+    with pytest.raises(UnsafeFileError, match="cannot be read as a tar"):
+        unpack(tmp_path / "a.tar.xz", tmp_path / "out", "x")

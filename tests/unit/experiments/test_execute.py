@@ -130,34 +130,6 @@ def test_a_kill_between_the_two_files_of_a_checkpoint_leaves_the_older_pair(
     assert without_times(continued) == without_times(execute(request_for()))
 
 
-@pytest.mark.parametrize("damage", ["json", "learner", "gone", "code", "cursor"])
-def test_a_checkpoint_nobody_can_vouch_for_is_left_and_the_run_starts_anew(
-    request_for: RequestFor, tmp_path: Path, damage: str
-) -> None:
-    place = tmp_path / "place"
-    with pytest.raises(Stopped):
-        execute(request_for(), checkpoints=place, should_stop=stop_after(5))
-    content = json.loads((place / "run.json").read_text())
-    learner = place / content["learner"]
-    if damage == "json":
-        (place / "run.json").write_text("{")
-    elif damage == "learner":
-        learner.write_bytes(learner.read_bytes()[:-1])
-    elif damage == "gone":
-        learner.unlink()
-    elif damage == "code":
-        (place / "run.json").write_text(json.dumps({**content, "code": "another"}))
-    else:
-        content["stream"]["fingerprint"] = "0" * 64
-        (place / "run.json").write_text(json.dumps(content))
-    reasons: list[str] = []
-    started_anew = execute(request_for(), checkpoints=place, on_left=reasons.append)
-    assert started_anew.num_resumes == 0
-    assert len(reasons) == 1
-    assert damage != "code" or "made by other code" in reasons[0]
-    assert without_times(started_anew) == without_times(execute(request_for()))
-
-
 def test_a_commit_in_between_leaves_a_checkpoint_as_good_as_it_was(
     request_for: RequestFor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

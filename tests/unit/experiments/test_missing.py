@@ -14,7 +14,7 @@ def test_what_is_missing_is_told_by_cell_with_the_time_of_its_own_runs(
     request_for: RequestFor, tmp_path: Path
 ) -> None:
     store = Store(tmp_path / "store")
-    asked = [request_for(method, seed) for seed in range(5) for method in ("er", "van", "gss")]
+    asked = [request_for(method).cell for method in ("er", "van", "gss")]
     made = execute(request_for("er"))
     for seed, seconds in ((0, 1.0), (2, 8.0), (3, 3.0)):
         store.add(request_for("er", seed), replace(made, seed=seed, cpu_seconds=seconds))
@@ -22,10 +22,10 @@ def test_what_is_missing_is_told_by_cell_with_the_time_of_its_own_runs(
         record = replace(made, seed=seed, spec_hash=request_for("van").cell.spec_hash)
         store.add(request_for("van", seed), record)
     store.add(request_for("gss"), failed_record(request_for("gss"), "it broke"))
-    er, gss = missing_runs(asked, store)
-    assert (er.cell.method, er.seeds, er.num_there) == ("er", (1, 4), 3)
+    er, gss = missing_runs(asked, range(5), store)
+    assert (er.cell.method, er.seeds, er.num_there) == ("er", (range(1, 2), range(4, 5)), 3)
     assert (er.seconds, er.total_seconds) == (3.0, 6.0)
-    assert (gss.cell.method, gss.seeds, gss.num_there) == ("gss", (0, 1, 2, 3, 4), 0)
+    assert (gss.cell.method, gss.seeds, gss.num_there) == ("gss", (range(5),), 0)
     assert (gss.seconds, gss.total_seconds) == (None, None)
 
 
@@ -36,9 +36,20 @@ def test_a_cell_never_run_takes_the_time_of_the_same_method_with_other_settings(
     made = execute(request_for("er"))
     other = replace(request_for("er").cell, capacity=99)
     store.add(request_for("er"), replace(made, cpu_seconds=7.0))
-    (runs,) = missing_runs([Request(other, 0, "")], store)
+    (runs,) = missing_runs([other], range(1), store)
     assert (runs.num_there, runs.seconds) == (0, 7.0)
 
 
 def test_nothing_asked_for_is_nothing_missing(tmp_path: Path) -> None:
-    assert missing_runs([], Store(tmp_path)) == []
+    assert missing_runs([], range(3), Store(tmp_path)) == []
+
+
+def test_seeds_beyond_those_asked_for_count_for_nothing(
+    request_for: RequestFor, tmp_path: Path
+) -> None:
+    store, made = Store(tmp_path / "store"), execute(request_for("er"))
+    for seed in (3, 9, 10):
+        store.add(request_for("er", seed), replace(made, seed=seed))
+    (runs,) = missing_runs([request_for("er").cell], range(5, 10**12), store)
+    assert runs.seeds == (range(5, 9), range(11, 10**12))
+    assert (runs.num_there, runs.num_runs) == (2, 10**12 - 7)

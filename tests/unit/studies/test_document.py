@@ -7,7 +7,6 @@ import pytest
 from studies import document
 from studies.batch_norm import passes_table, short_passes_table, weighing_table
 from studies.claims import (
-    ABSTRACT,
     GLANCES,
     PLACES,
     STATEMENTS,
@@ -105,9 +104,6 @@ def test_a_glance_puts_tuned_runs_and_those_of_the_lineage_side_by_side(
     nothing = glance_table(compared([]), compared([])).splitlines()[2:]
     assert {row.count("|") for row in nothing} == {len(GLANCES) + 2}
     assert "(n" not in "".join(nothing)
-    of_abstract = glance_table(compared([]), compared([]), ABSTRACT).splitlines()[2:]
-    assert [row for row in nothing if row in of_abstract] == of_abstract
-    assert len(of_abstract) == 4
 
 
 def compared(records: list[Record]) -> list[Comparison]:

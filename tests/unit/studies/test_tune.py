@@ -69,7 +69,7 @@ def study(path: Path) -> Study:
 def kept_with(study: Study, method: str, accuracies: dict[int, tuple[int, int]]) -> dict:  # type: ignore[type-arg]
     """Make records: for each trial the right answers of 100 in the first and the second stage."""
     found = []
-    template = execute(tune.requests_for(study.trials[method][:1], range(1000, 1001))[0])
+    template = execute(tune.requests_for(study, study.trials[method][:1], range(1000, 1001))[0])
     for number, correct in accuracies.items():
         cell = study.trials[method][number - 1].cell
         stages = (study.budget.first_seeds, study.budget.second_seeds)
@@ -99,7 +99,7 @@ def test_a_trial_on_test_data_is_refused_wherever_it_came_from(study: Study) -> 
     trial = study.trials["er"][0]
     leaking = dataclasses.replace(trial.cell, evaluation={**trial.cell.evaluation, "on": "test"})
     with pytest.raises(ConfigError, match="evaluated on 'test'"):
-        tune.requests_for([dataclasses.replace(trial, cell=leaking)], range(1))
+        tune.requests_for(study, [dataclasses.replace(trial, cell=leaking)], range(1))
 
 
 def test_a_run_of_a_study_never_reads_test_examples(
@@ -109,7 +109,7 @@ def test_a_run_of_a_study_never_reads_test_examples(
         raise AssertionError("test data was read")
 
     monkeypatch.setattr(BenchmarkSegment, "test", property(read))
-    record = execute(tune.requests_for(study.trials["er"][:1], range(1000, 1001))[0])
+    record = execute(tune.requests_for(study, study.trials["er"][:1], range(1000, 1001))[0])
     assert record.status == "done", record.error
     assert record.total == (20,) * 5
 
@@ -277,3 +277,20 @@ def test_added_trials_come_last_and_every_method_has_as_many(path: Path) -> None
     study = load_study(path)
     assert [trial.origin for trial in study.trials["er"]] == ["known", "drawn", "drawn", "added"]
     assert study.trials["mine"][3].cell.optimizer["lr"] == 0.07
+
+
+def test_a_study_takes_what_it_does_not_say_from_the_one_it_extends(path: Path) -> None:
+    own = path.with_name("own.toml")
+    own.write_text("""
+extends = "study.toml"
+[spec.optimizer]
+name = "adam"
+[ranges.step]
+lr = { log = [0.001, 0.01] }
+""")
+    study, shared = load_study(own), load_study(path)
+    assert study.budget == shared.budget
+    assert {trial.cell.optimizer["name"] for trial in study.trials["er"]} == {"adam"}
+    known, *drawn = study.trials["er"]
+    assert known.settings == shared.trials["er"][0].settings
+    assert all(0.001 < trial.settings["lr"] < 0.01 for trial in drawn)

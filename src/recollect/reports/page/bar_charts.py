@@ -6,6 +6,7 @@ from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting
 from recollect.reports.numbers import percent, points
 from recollect.reports.page.comparison import (
     Number,
+    count_seeds,
     default_reference,
     difference_sentence,
     differences_to,
@@ -13,12 +14,15 @@ from recollect.reports.page.comparison import (
     summary_entry,
 )
 from recollect.reports.page.parts import (
+    MOST_DOTS,
     Bar,
     bars,
     bounds,
     escape,
+    few,
     figure,
     owned,
+    packed,
     table,
 )
 from recollect.reports.page.plots import round_ticks
@@ -33,7 +37,8 @@ def bar_charts(cells: Sequence[CellRuns]) -> str:
     charts += _difference_charts(cells)
     return (
         '<h3>Accuracy and forgetting</h3><p class="note">Bars are means, whiskers 95 % intervals, '
-        f'dots single seeds.</p><div class="charts">{"".join(charts)}</div>'
+        f"dots single seeds, where there are at most {MOST_DOTS}.</p>"
+        f'<div class="charts">{"".join(charts)}</div>'
     )
 
 
@@ -51,9 +56,9 @@ def _share_bars(title: str, cells: Sequence[CellRuns], number: Number) -> str:
                 100 * summary.mean,
                 None if summary.low is None else max(least, 100 * summary.low),
                 None if summary.high is None else min(100.0, 100 * summary.high),
-                tuple(100 * value for value in cell.by_seed(number).values()),
+                few([100 * value for value in cell.by_seed(number).values()]),
                 percent(summary.mean),
-                f"{cell.label}: " + _by_seed_text(cell, number),
+                f"{cell.label}: {_told(cell, number)}",
             )
         )
     lowest, highest = bounds(rows)
@@ -62,7 +67,11 @@ def _share_bars(title: str, cells: Sequence[CellRuns], number: Number) -> str:
     return figure(title, chart, _seed_table(title, cells, number))
 
 
-def _by_seed_text(cell: CellRuns, number: Number) -> str:
+def _told(cell: CellRuns, number: Number) -> str:
+    if len(cell.records) > MOST_DOTS:
+        summary = cell.summary(number)
+        spread = "" if summary.half_width is None else f" ± {percent(summary.half_width)}"
+        return f"{percent(summary.mean)}{spread} ({count_seeds(summary.n)})"
     return ", ".join(f"seed {seed} {percent(v)}" for seed, v in cell.by_seed(number).items())
 
 
@@ -85,10 +94,12 @@ def _difference_charts(cells: Sequence[CellRuns]) -> list[str]:
     chosen = default_reference(cells)
     charts = []
     for metric, number in (("accuracy", final_accuracy), ("forgetting", final_forgetting)):
-        shown = "".join(
+        forests = [
             for_reference(index, reference is chosen, _forest(cells, reference, number))
             for index, reference in enumerate(cells)
-        )
+        ]
+        first = forests.pop(cells.index(chosen))
+        shown = first + packed("".join(forests), when="chosen")
         charts.append(figure(f"Difference in {metric}, points, paired over seeds", shown))
     return charts
 
@@ -102,7 +113,7 @@ def _forest(cells: Sequence[CellRuns], reference: CellRuns, number: Number) -> s
         if summary is None:
             continue
         found = cell.by_seed(number)
-        dots = tuple(100 * (found[seed] - base[seed]) for seed in found if seed in base)
+        dots = few([100 * (found[seed] - base[seed]) for seed in found if seed in base])
         rows.append(
             Bar(
                 cell.label,

@@ -20,7 +20,6 @@ from recollect.reports.statistics import (
     PairedDifference,
     Summary,
     corrected,
-    paired_difference,
     summarise,
 )
 
@@ -105,15 +104,8 @@ def differences_to(
     cells: Sequence[CellRuns], reference: CellRuns, number: Number
 ) -> list[PairedDifference]:
     """Compare every cell with the reference, corrected over the comparisons of the column."""
-    base = reference.by_seed(number)
     found = iter(
-        corrected(
-            [
-                paired_difference(cell.by_seed(number), base)
-                for cell in cells
-                if cell is not reference
-            ]
-        )
+        corrected([cell.less(reference, number) for cell in cells if cell is not reference])
     )
     nothing = PairedDifference(None, None, "none")
     return [nothing if cell is reference else next(found) for cell in cells]

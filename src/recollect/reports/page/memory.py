@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from recollect.reports.cells import CellRuns
 from recollect.reports.colours import dashes_of, ramp
-from recollect.reports.page.parts import escape, figure, legend, owned, table
+from recollect.reports.page.parts import escape, figure, legend, owned, packed, table
 from recollect.reports.page.plots import Axes, Line, line_chart, stacked_areas, stacked_bars
 from recollect.reports.series import MemoryOverTime, memory_over_time
 
@@ -22,14 +22,16 @@ def memory_section(cells: Sequence[CellRuns]) -> str:
     lines = _quantile_chart(
         "Age of the stored examples, in updates", held, "ages"
     ) + _quantile_chart("Times a stored example was replayed", held, "replays")
+    composed = packed(f'<div class="small-charts">{compositions}</div>', when="seen")
+    left = packed(f'<div class="small-charts evictions">{evictions}</div>', when="seen")
     return (
         '<h3>What the memory holds</h3><p class="note">Slots by class over the stream, mean over '
         f"seeds; the first class at the bottom.</p>{_class_legend(names)}"
-        f'<div class="small-charts">{compositions}</div><div class="charts">{lines}</div>'
+        f'{composed}<div class="charts">{lines}</div>'
         '<h3>Who had to leave</h3><p class="note">Slots each class lost between two looks, mean '
         "over seeds. Point at a bar for the mean age of those that left beside the median age "
         "of those that stayed, and for their mean replacement score where the policy scores: why "
-        f'they left.</p><div class="small-charts evictions">{evictions}</div>'
+        f"they left.</p>{left}"
     )
 
 

@@ -7,7 +7,7 @@ from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting
 from recollect.reports.names import benchmark_title
 from recollect.reports.numbers import percent, seconds
 from recollect.reports.page.comparison import count_seeds
-from recollect.reports.page.parts import escape, table
+from recollect.reports.page.parts import escape, packed, table
 from recollect.reports.page.plots import slug
 
 
@@ -33,13 +33,14 @@ def _origin(cell: CellRuns) -> str:
         ("Threads", escape(_joined({str(record.threads) for record in cell.records}))),
     ]
     listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts)
+    accuracy, forgotten = cell.by_seed(final_accuracy), cell.by_seed(final_forgetting)
     rows = [
         (
             "",
             [
                 str(record.seed),
-                percent(final_accuracy(record), digits=2),
-                percent(final_forgetting(record), digits=2),
+                percent(accuracy[record.seed], digits=2),
+                percent(forgotten[record.seed], digits=2),
                 seconds(record.wall_seconds),
                 str(record.num_resumes),
                 escape(record.started_at),
@@ -52,12 +53,13 @@ def _origin(cell: CellRuns) -> str:
     runs = table(heading, rows, caption="Runs", css="runs", is_caption_hidden=True)
     spec = f"<pre>{escape(_pretty(first.spec))}</pre>"
     title = f"{benchmark_title(cell.benchmark)}: {cell.label}"
+    content = f"<dl>{listed}</dl><h4>Runs</h4>{runs}<h4>Spec</h4>{spec}"
     return (
         f'<details class="origin" id="{slug(cell.name)}" data-of="{escape(cell.benchmark)}" '
         f'data-method="{escape(cell.method)}"><summary>{escape(title)} '
         f"<small>{count_seeds(len(cell.records))}, spec {escape(cell.spec_hash[:8])}</small>"
         "</summary>"
-        f"<dl>{listed}</dl><h4>Runs</h4>{runs}<h4>Spec</h4>{spec}</details>"
+        f"{packed(content, when='opened')}</details>"
     )
 
 

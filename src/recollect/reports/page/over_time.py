@@ -12,11 +12,12 @@ from recollect.reports.page.parts import (
     legend,
     line_through,
     owned,
+    packed,
     swatch,
     table,
 )
 from recollect.reports.page.plots import Axes, line_chart
-from recollect.reports.series import accuracy_curve, mean_matrix, segment_boundaries
+from recollect.reports.series import accuracy_curve, mean_matrix, segment_boundaries, thinned
 from recollect.reports.statistics import Summary
 
 _WIDEST_MATRIX_WITH_NUMBERS: Final = 12
@@ -29,7 +30,7 @@ def curves(cells: Sequence[CellRuns]) -> str:
     if not curves:
         return ""
     # Methods can only be drawn over each other at moments that all of them have.
-    seen = sorted(set.intersection(*(set(curve.seen) for _, curve in curves)))
+    seen = thinned(sorted(set.intersection(*(set(curve.seen) for _, curve in curves))))
     if not seen:
         return ""
     lines, rows = [], []
@@ -71,10 +72,8 @@ def matrices(cells: Sequence[CellRuns]) -> str:
         "Accuracy in percent on each segment (columns) after each segment learnt (rows), mean over "
         "seeds. Down a column one sees a segment being forgotten."
     )
-    return (
-        f'<h3>Accuracy after each segment</h3><p class="note">{note}</p>'
-        f'<div class="matrices">{maps}</div>'
-    )
+    shown = packed(f'<div class="matrices">{maps}</div>', when="seen")
+    return f'<h3>Accuracy after each segment</h3><p class="note">{note}</p>{shown}'
 
 
 def _matrix(cell: CellRuns) -> str:

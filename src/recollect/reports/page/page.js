@@ -16,7 +16,8 @@
   const visible = (elements) => elements.filter((element) => !element.hasAttribute("hidden"));
 
   // Bars keep their 0 and fill the width with what is shown.
-  const bars = all(".bars").map((root) => {
+  const bars = [];
+  const readBars = (root) => {
     const [low, high] = [Number(root.dataset.low), Number(root.dataset.high)];
     const value = (percent) => low + (parseFloat(percent) / 100) * (high - low);
     const parts = all("li", root).map((row) => ({
@@ -28,7 +29,7 @@
       })),
     }));
     return { root, parts, scale: root.querySelector(".scale > div") };
-  });
+  };
   const rescaleBars = ({ root, parts, scale }) => {
     const shown = parts.filter(({ row }) => !row.hasAttribute("hidden"));
     const ends = shown.flatMap(({ marks }) => marks.flatMap(({ from, to }) => [from, to]));
@@ -112,14 +113,16 @@
     apply();
   });
 
-  rescale();
-
   // Differences against another method: all of them are on the page, one is shown.
+  const compare = (select) => {
+    for (const element of all("[data-against]", select.closest("[data-benchmark]")))
+      element.hidden = element.dataset.against !== select.value;
+  };
   for (const select of all("select[data-reference]"))
-    select.addEventListener("change", () => {
+    select.addEventListener("change", async () => {
       const section = select.closest("[data-benchmark]");
-      for (const element of all("[data-against]", section))
-        element.hidden = element.dataset.against !== select.value;
+      await Promise.all(all('[data-when="chosen"]', section).map(unpack));
+      compare(select);
     });
 
   // What the pointer or the arrow keys are at.
@@ -136,13 +139,13 @@
     place(x, y);
   };
   const hide = () => { tip.hidden = true; };
-  for (const element of all("[data-tip]")) {
+  const tellTip = (element) => {
     element.addEventListener("pointermove", (event) =>
       show(element.dataset.tip, event.clientX, event.clientY));
     element.addEventListener("pointerleave", hide);
-  }
+  };
 
-  for (const plot of all("[data-plot]")) {
+  const tellPlot = (plot) => {
     const content = JSON.parse(plot.dataset.plot);
     const cross = plot.querySelector(".cross");
     let index = content.x.length - 1;
@@ -174,17 +177,15 @@
       const box = plot.getBoundingClientRect();
       look(to, box.left + (content.at[Math.min(Math.max(to, 0), content.at.length - 1)] / 100) * box.width, box.top);
     });
-  }
+  };
 
   // A link to a folded place opens it.
   const unfold = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (target && target.tagName === "DETAILS") target.open = true;
   };
-  addEventListener("hashchange", unfold);
-  unfold();
 
-  for (const button of all("[data-copy]"))
+  const copies = (button) =>
     button.addEventListener("click", async () => {
       try {
         await navigator.clipboard.writeText(button.dataset.copy);
@@ -196,4 +197,42 @@
       }
       setTimeout(() => { button.textContent = "Copy"; }, 1500);
     });
+
+  // Give everything inside a root its life: at first the page, later what is unpacked.
+  const prepare = (root) => {
+    bars.push(...all(".bars", root).map(readBars));
+    all("[data-tip]", root).forEach(tellTip);
+    all("[data-plot]", root).forEach(tellPlot);
+    all("[data-copy]", root).forEach(copies);
+    all("[data-packed]", root).forEach(whenWanted);
+  };
+
+  // Large parts are compressed, and unpacked when somebody comes near or asks for them.
+  const unpack = async (place) => {
+    if (!place.dataset.packed) return;
+    const bytes = Uint8Array.from(atob(place.dataset.packed), (letter) => letter.charCodeAt(0));
+    delete place.dataset.packed;
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    place.innerHTML = await new Response(stream).text();
+    delete place.dataset.when;
+    prepare(place);
+    apply();
+  };
+  const near = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries)
+      if (isIntersecting) {
+        near.unobserve(target);
+        unpack(target);
+      }
+  }, { rootMargin: "800px" });
+  const whenWanted = (place) => {
+    if (place.dataset.when === "seen") near.observe(place);
+    if (place.dataset.when === "opened")
+      place.closest("details").addEventListener("toggle", () => unpack(place), { once: true });
+  };
+
+  prepare(document);
+  rescale();
+  addEventListener("hashchange", unfold);
+  unfold();
 })();

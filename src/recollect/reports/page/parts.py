@@ -1,13 +1,19 @@
 """Pieces of the page: tables, rows of bars, foldings. Text goes in, escaped HTML comes out."""
 
+import base64
+import gzip
 import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from recollect.reports.page.plots import Line, slug
 from recollect.reports.statistics import Summary
 
 Row = Sequence[str]
+MOST_DOTS: Final = 40
+# Characters. A report of a few dozen runs stays a plain page.
+_WORTH_PACKING: Final = {"seen": 100_000, "opened": 10_000, "chosen": 50_000}
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,28 @@ def table(
 def folded(summary: str, content: str, *, css: str = "") -> str:
     """Return content that opens on demand."""
     return f'<details class="{css}"><summary>{escape(summary)}</summary>{content}</details>'
+
+
+def packed(content: str, *, when: Literal["seen", "opened", "chosen"]) -> str:
+    """Return a large part of the page so that it takes little room, and no time until it is wanted.
+
+    It is compressed, and the page's script unpacks it. A small part stays as it is.
+
+    Args:
+        content: HTML.
+        when: Unpack it when a reader comes near it, opens what it is in, or chooses another method
+            to compare with.
+    """
+    if len(content) < _WORTH_PACKING[when]:
+        return content
+    # Without the time, the same records give the same page.
+    small = base64.b64encode(gzip.compress(content.encode(), mtime=0)).decode()
+    return f'<div data-packed="{small}" data-when="{when}"></div>'
+
+
+def few(values: Sequence[float]) -> tuple[float, ...]:
+    """Return values to draw as dots, or none if they could not be told apart."""
+    return tuple(values) if len(values) <= MOST_DOTS else ()
 
 
 def figure(title: str, chart: str, numbers: str = "", *, note: str = "", owner: str = "") -> str:

@@ -10,6 +10,7 @@ from recollect.reports.page.parts import (
     bars,
     bounds,
     escape,
+    few,
     figure,
     owned,
     swatch,
@@ -63,7 +64,7 @@ def speed(cells: Sequence[CellRuns]) -> str:
 def _speed_chart(cells: Sequence[CellRuns]) -> str:
     charts = []
     for title, unit, number in (
-        ("Stream examples learnt a second", "1/s", lambda r: examples_per_second(r) or 0.0),
+        ("Stream examples learnt per second", "1/s", lambda r: examples_per_second(r) or 0.0),
         ("Peak memory of the worker, MiB", "MiB", lambda r: r.peak_bytes / 2**20),
     ):
         summaries = [cell.summary(number) for cell in cells]
@@ -75,7 +76,7 @@ def _speed_chart(cells: Sequence[CellRuns]) -> str:
                 # Nothing takes less than nothing, though an interval of few seeds may say so.
                 None if summary.low is None else max(0.0, summary.low),
                 summary.high,
-                tuple(number(record) for record in cell.records),
+                few([number(record) for record in cell.records]),
                 f"{summary.mean:,.0f}",
                 f"{cell.label}: {summary.mean:,.0f} {unit}",
             )

@@ -3,15 +3,19 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+RUNS   := $(VENV)/.ready-to-run
 PEERS  := .venv-peers
 # One thread a process: two busy torch processes with spinning OpenMP threads are 85 times slower.
 export OMP_NUM_THREADS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# pip's words are shown if it fails, and only then.
+quietly = $(1) > $(VENV)/pip.log 2>&1 || { cat $(VENV)/pip.log >&2; exit 1; }
+
 .PHONY: run test check setup fmt lint types arch golden docs perf perf-peers clean
 
-run: $(READY)
-	$(BIN)/recollect run
+run: $(RUNS)
+	@$(BIN)/recollect run
 
 test: $(READY) lint types arch
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
@@ -21,12 +25,21 @@ check: lint types arch
 
 setup: $(READY)
 
-# torch first and alone: a later resolver step then finds it satisfied and looks no further.
-$(READY): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -c constraints.txt torch numpy
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
-	touch $(READY)
+# What running needs. torch first and alone: a later resolver step then finds it satisfied and
+# looks no further.
+$(RUNS): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing recollect and what it needs into $(VENV) (once)"
+	@$(call quietly,$(BIN)/python -m pip install -c constraints.txt torch numpy)
+	@$(call quietly,$(BIN)/python -m pip install -c constraints.txt -e .)
+	@touch $(RUNS)
+
+# What developing needs as well. A name, because a comma inside $(call) would end the argument.
+EXTRAS := .[dev,models]
+$(READY): $(RUNS)
+	@echo "Installing the tools of development into $(VENV) (once)"
+	@$(call quietly,$(BIN)/python -m pip install -c constraints.txt -e '$(EXTRAS)')
+	@touch $(READY)
 
 fmt: $(READY)
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
@@ -57,7 +70,7 @@ perf: $(READY) perf-peers
 perf-peers: $(PEERS)/.ready
 
 $(PEERS)/.ready: constraints.txt
-	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install -q -c constraints.txt torch numpy
 	$(PEERS)/bin/python -m pip install -q -c constraints.txt avalanche-lib==0.6.0 capymoa==0.15.1
 	touch $(PEERS)/.ready

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from recollect import Memory, method
-from recollect.gradients import GradientEngine, Groups
+from recollect.gradients import GradientEngine, Groups, Objective
 from recollect.models import mlp, seeded
 from recollect.retrieval import Uniform
 from recollect.rules import PrincipalDirection
@@ -67,15 +67,14 @@ class OwnLoop:
         if replayed:
             old: Any = self.memory.read(slots)
             inputs, labels = torch.cat((inputs, old[0])), torch.cat((labels, old[1]))
-        with self.engine.record() as tape:
-            losses = F.cross_entropy(self.model(inputs), labels, reduction="none")
+        losses = F.cross_entropy(self.model(inputs), labels, reduction="none")
         shares = torch.tensor([1 / count] * count + [1 / max(replayed, 1)] * replayed)
         if self.rule is None or not replayed:
             (losses @ shares).backward()  # type: ignore[no-untyped-call]
             return
         # One gradient for the incoming batch, and one for each replayed example: K times its share.
         groups, scales = Groups((count,) + (1,) * replayed), [1.0] + [float(replayed)] * replayed
-        measured = tape.measure(losses, shares, groups, torch.tensor(scales))
+        measured = self.engine.measure(Objective(losses, shares, groups, torch.tensor(scales)))
         with torch.no_grad():
             target = measured.combine(self.rule(measured.gram()))
         for name, parameter in self.model.named_parameters():

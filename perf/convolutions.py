@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.grad import conv2d_weight
 
-from recollect.gradients.patches import patches, weight_gradient
+from recollect.gradients.formulas.patches import Convolution, patches, weight_gradient
 
 EXAMPLES = 10
 # maps in, maps out, side, stride
@@ -53,11 +53,13 @@ def main() -> None:
         layer = nn.Conv2d(maps_in, maps_out, 3, stride=stride, padding=1, bias=False)
         a_last, d_last = (t.contiguous(memory_format=torch.channels_last) for t in (a, d))
 
-        def products(layer=layer, a=a_last, d=d_last) -> object:  # type: ignore[no-untyped-def]
+        shape = Convolution(tuple(layer.weight.shape), (stride,) * 2, (1, 1), (1, 1), 1, 4)
+
+        def products(layer=shape, a=a_last, d=d_last) -> object:  # type: ignore[no-untyped-def]
             seen = patches(layer, a, d.shape[2:])
             return torch.bmm(d.movedim(1, -1).flatten(1, 2).transpose(1, 2), seen)
 
-        def whole(layer=layer, a=a_last, d=d_last) -> object:  # type: ignore[no-untyped-def]
+        def whole(layer=shape, a=a_last, d=d_last) -> object:  # type: ignore[no-untyped-def]
             return weight_gradient(layer, a, d)
 
         name = f"{maps_in} -> {maps_out}, {side} x {side}"

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.nn import functional as F
 
-from recollect.gradients import GradientEngine, Groups
+from recollect.gradients import GradientEngine, Groups, Objective
 from recollect.models import mlp, reduced_resnet18
 
 EXAMPLES = 20
@@ -42,9 +42,8 @@ def ours(model: nn.Module, inputs: Tensor, labels: Tensor) -> Run:
     groups, ones = Groups((1,) * EXAMPLES), torch.ones(EXAMPLES)
 
     def run() -> object:
-        with engine.record() as tape:
-            losses = F.cross_entropy(model(inputs), labels, reduction="none")
-        measured = tape.measure(losses, ones, groups, ones)
+        losses = F.cross_entropy(model(inputs), labels, reduction="none")
+        measured = engine.measure(Objective(losses, ones, groups, ones))
         with torch.no_grad():
             return measured.gram(), measured.combine(torch.linspace(0.5, 1.5, EXAMPLES))
 

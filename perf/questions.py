@@ -8,7 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from perf import capacity, compiled, peak_memory, roofline, step_cost, whole_stream, workers
+from perf import (
+    capacity,
+    command,
+    compiled,
+    peak_memory,
+    roofline,
+    step_cost,
+    whole_stream,
+    workers,
+)
 from perf.answer import Answer
 from perf.peers import compare
 
@@ -48,6 +57,10 @@ def _roofline(is_quick: bool) -> Answer:
 
 def _compiled(is_quick: bool) -> Answer:
     return compiled.measure(repetitions=2, shapes=("mlp",)) if is_quick else compiled.measure()
+
+
+def _command(is_quick: bool) -> Answer:
+    return command.measure(repetitions=1) if is_quick else command.measure()
 
 
 def _printed(title: str, module: str, *options: str, is_quick: bool = False) -> Answer:
@@ -104,6 +117,7 @@ QUESTIONS: Final[Mapping[str, Ask]] = {
     "workers": _workers,
     "roofline": _roofline,
     "compiled": _compiled,
+    "command": _command,
     "engines": _engines,
     "convolutions": _convolutions,
     "memory-order": _memory_order,

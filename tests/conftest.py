@@ -1,6 +1,8 @@
 """One thread, deterministic kernels, no network: the same conditions for every test."""
 
 import os
+from collections.abc import Generator, Iterator
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -8,6 +10,7 @@ import pytest
 import torch
 from hypothesis import settings
 from jaxtyping import install_import_hook
+from tests import sockets
 
 # Shapes in annotations are checked at run time, in tests only, where the shapes are: before
 # recollect is imported. Elsewhere tests pass wrong types on purpose, to see our own messages.
@@ -18,6 +21,22 @@ torch.use_deterministic_algorithms(True)
 
 settings.register_profile("recollect", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("recollect")
+
+
+@pytest.fixture
+def terminal() -> Iterator[Path]:
+    """A device of the test's own. /dev/null must not be written to here: a test that fails as root
+    would replace it for the whole machine. The folder of these devices takes no other files."""
+    reader, writer = os.openpty()
+    yield Path(os.ttyname(writer))
+    os.close(writer)
+    os.close(reader)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    with sockets.opened(when=item.get_closest_marker("network") is not None):
+        return (yield)
 
 
 @pytest.fixture

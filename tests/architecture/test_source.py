@@ -17,7 +17,11 @@ MAY_SAY_TASK = (
 )  # fmt: skip
 # The one needs torch's initialisation, the other lends a generator to dropout.
 # `watching.py` looks at the global generators to say whether a policy drew from them.
-MAY_USE_GLOBAL_RANDOMNESS = ("models/seeded.py", "learner/randomness.py", "testing/watching.py")
+# Augmentations draw from torch's generator like any library's, and the learner lends it its own.
+MAY_USE_GLOBAL_RANDOMNESS = (
+    "models/seeded.py", "learner/randomness.py", "testing/watching.py", "augment/crop.py",
+    "augment/flip.py", "augment/colour.py",
+)  # fmt: skip
 
 DRAWS = {
     "bernoulli", "multinomial", "normal", "poisson", "rand", "rand_like", "randint",

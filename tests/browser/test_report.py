@@ -1,10 +1,11 @@
 """Click through the report in a real browser; any word on its console is a failure."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.browser.devtools import CHROMIUM, Page, opened_page
-from tests.unit.reports.runs import read_runs
+from tests.unit.reports.runs import many, read_runs
 
 from recollect.reports.html import write_report
 
@@ -157,7 +158,12 @@ def test_every_control_is_reachable_by_tab_in_reading_order(page: Page) -> None:
         page.press("Tab")
         places.append(page.evaluate("document.activeElement.innerText || ''"))
     assert places[0] == "Skip to the results"
-    assert places[1:4] == ["MNIST-S", "MNIST-P", "VAN"]
+    assert places[1:5] == [
+        "The same with intervals and tests",
+        "MNIST-S",
+        "MNIST-P",
+        "VAN",
+    ]
     assert "Show all" in places
 
 
@@ -189,6 +195,55 @@ def test_what_is_said_of_images_and_tables_is_there(page: Page) -> None:
     links = "[...document.querySelectorAll('a[href^=\"#\"]')]"
     dead = f"{links}.filter(a => !document.getElementById(a.hash.slice(1))).length"
     assert page.evaluate(dead) == 0
+
+
+@pytest.fixture
+def large(browser: tuple[Page, str], tmp_path: Path) -> Iterator[Page]:
+    """A report of 1,000 runs, freshly opened."""
+    tab, _ = browser
+    report = write_report(many(read_runs(), 1000), tmp_path / "large.html")
+    tab.resize(1280, 900)
+    tab.complaints.clear()
+    tab.open("about:blank")
+    tab.open(report.as_uri())
+    yield tab
+    assert tab.complaints == []
+
+
+def wait_for(page: Page, expression: str) -> None:
+    """Wait until an expression is true: unpacking takes a moment."""
+    page.evaluate(
+        "new Promise(done => { const look = () => "
+        f"({expression}) ? done() : setTimeout(look, 20); look(); }})"
+    )
+
+
+def test_a_large_page_opens_with_its_memories_packed_and_unpacks_what_comes_near(
+    large: Page,
+) -> None:
+    packed, plots = (
+        f"document.querySelectorAll({selector!r}).length"
+        for selector in ("[data-when=seen][data-packed]", ".small-charts .plot")
+    )
+    before, drawn = large.evaluate(packed), large.evaluate(plots)
+    assert before > 0
+    large.evaluate("[...document.querySelectorAll('[data-when=seen]')].at(-1).scrollIntoView()")
+    wait_for(large, f"{packed} < {before} && {plots} > {drawn}")
+    large.point_at(".evictions .plot")
+    assert "left" in large.evaluate("document.getElementById('tip').innerText")
+
+
+def test_a_packed_comparison_and_a_packed_origin_open_when_asked_for(large: Page) -> None:
+    large.evaluate(
+        "(s => { s.value = '0'; s.dispatchEvent(new Event('change')); })"
+        "(document.querySelector(\"select[data-reference='mnist-split']\"))"
+    )
+    other = "[data-benchmark='mnist-split'] .chart [data-against='0']"
+    wait_for(large, f'document.querySelector("{other}")?.getClientRects().length > 0')
+    large.click(".comparison tr[data-method='er'] a")
+    opened = "document.querySelector('details.origin[open]')"
+    wait_for(large, f"{opened}?.innerText.includes('recollect run mnist-split --method er ')")
+    large.click("details.origin[open] .copy")
 
 
 _CONTRAST = """

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from perf import (
     capacity,
+    command,
     compiled,
     filling,
     peak_memory,
@@ -115,6 +116,13 @@ def test_bare_loops_wait_for_each_other() -> None:
 
 
 @pytest.mark.slow
+def test_the_command_is_timed_beside_python_that_does_nothing() -> None:
+    answer = command.measure(repetitions=1, names=("recollect --help",))
+    assert set(answer.times) == {"python -c pass", "recollect --help"}
+    assert answer.ratios[0].than == "python -c pass"
+    assert answer.ratios[0].median > 1
+
+
 def test_the_roof_is_measured() -> None:
     answer = roofline.measure(repetitions=2, side=64, mebibytes=1)
     assert has_finite_positive_ratios(answer)

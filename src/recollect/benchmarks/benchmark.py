@@ -6,28 +6,10 @@ from itertools import accumulate, pairwise
 
 from torch import Tensor, nn
 
+from recollect.benchmarks.defaults import Defaults
 from recollect.datasets import Examples
 from recollect.models import seeded
 from recollect.streams import InputTransform, Stream
-
-
-@dataclass(frozen=True)
-class Defaults:
-    """Settings the benchmark is usually run with.
-
-    Args:
-        batch_size: Incoming examples a step.
-        replay: Replayed examples a step.
-        capacity: Slots of the memory.
-        learning_rate: Of plain SGD.
-        iterations: Updates a batch.
-    """
-
-    batch_size: int = 10
-    replay: int = 10
-    capacity: int = 500
-    learning_rate: float = 0.05
-    iterations: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +39,7 @@ class BenchmarkSegment:
 
     @property
     def test(self) -> Examples:
-        """What final numbers are read from, once."""
+        """For final numbers; read it once."""
         return self._gather(self.test_source, self.test_indices)
 
     @property
@@ -72,14 +54,14 @@ class BenchmarkSegment:
 
 @dataclass(frozen=True, eq=False)
 class Benchmark:
-    """A stream, what it is judged by, and the model it is usually learnt with.
+    """A stream, the held-out sets that test what was learnt, and the usual model.
 
     To change the stream, replace it: `dataclasses.replace(benchmark, stream=blurred_boundaries(
     benchmark.stream, width=200))` keeps segments, model and defaults.
 
     Args:
         name: Such as `"mnist-split"`.
-        protocol: Whose reading of the benchmark, such as `"paper"`.
+        protocol: Whose version of the benchmark, such as `"paper"`.
         seed: Decides the stream and, unless told otherwise, the model.
         stream: The single pass for the learner.
         segments: What the evaluator knows of each segment of the stream.
@@ -104,15 +86,15 @@ class Benchmark:
         return seeded(self.build_model, self.seed if seed is None else seed)
 
     def fresh_stream(self) -> Stream:
-        """Return the stream with its whole pass ahead of it, for another learner."""
+        """Return the stream at its beginning, for another learner."""
         return self.stream.fresh()
 
     def samples(self, num: int = 10) -> list[tuple[str, Tensor]]:
-        """Return the first `num` inputs of each stretch of the stream as the learner meets them.
+        """Return the first `num` inputs of each stretch of the stream as the learner gets them.
 
-        Stored inputs, the segment's transform applied, the model's scaling not: bytes of images
-        stay bytes, ready to be drawn. Reading them does not move the stream. Where boundaries are
-        blurred, the stretch of a segment shows the mixture that arrives there.
+        The segment's transform is applied to the stored inputs, the model's scaling is not. So
+        bytes of images stay bytes, ready to be drawn. Reading them does not move the stream. Where
+        boundaries are blurred, the stretch of a segment shows the mixture that arrives there.
         """
         if num < 1:
             raise ValueError(f"`num` is {num}; pass at least 1.")

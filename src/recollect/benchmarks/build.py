@@ -11,6 +11,7 @@ from recollect import datasets
 from recollect.benchmarks.benchmark import Benchmark
 from recollect.benchmarks.cut import cut_segments, cut_stream
 from recollect.benchmarks.protocols import Recipe, recipe_for
+from recollect.benchmarks.scaling import SCALINGS
 from recollect.benchmarks.usual import usual_defaults, usual_model, usual_scaling
 from recollect.datasets import LabelledData
 from recollect.streams import Stream
@@ -34,14 +35,14 @@ def benchmark(  # noqa: PLR0913 - each is one free choice, and all but the name 
         name: `mnist-split`, `mnist-permuted`, `cifar10-split` or `mini-imagenet-split`.
         seed: Decides subsets, orders, permutations, held-out examples and the model. The same seed
             gives every method the same stream.
-        protocol: Whose reading: `paper`, `mir-official` or `raptormai`. docs/benchmarks.md lists
-            the differences.
+        protocol: Whose version: `paper`, `mir-official` or `raptormai`. docs/benchmarks.md lists
+            the differences, the network among them.
         data: Another data set to make the benchmark of: a name for `datasets.load` such as
             `"mnist"` (the default for MNIST is the part embedded in this package), or your own.
         root: Directory to look for the data in.
-        batch_size: Examples a batch instead of the protocol's.
-        num_segments: Only the first so many segments, just as they are in the whole stream. The
-            head of the model keeps an output for every class of the data.
+        batch_size: Examples per batch instead of the protocol's.
+        num_segments: Only this many segments, the first ones, just as they are in the whole stream.
+            The head of the model keeps an output for every class of the data.
         examples_per_segment: Exactly this many in each segment instead of the protocol's.
         validation_per_segment: Hold out this many for each segment instead of the protocol's. A
             permuted benchmark holds them out once, for all segments.
@@ -74,10 +75,10 @@ def benchmark(  # noqa: PLR0913 - each is one free choice, and all but the name 
         seed=seed,
         stream=stream,
         segments=cut_segments(source, stream, held_out),
-        transform=recipe.scaling,
+        transform=SCALINGS[recipe.scaling],
         num_classes=len(source.class_names),
         defaults=defaults,
-        build_model=usual_model(source),
+        build_model=usual_model(source, hidden=recipe.hidden),
     )
 
 
@@ -100,7 +101,7 @@ def benchmark_from(
         examples_per_segment: Exactly this many in each; all that are not held out if None.
         validation_per_segment: Hold out this many for each segment.
         seed: Decides subsets, orders, held-out examples and the model.
-        batch_size: Examples a batch.
+        batch_size: Examples per batch.
         transform: Stored inputs to model inputs. If None, bytes of colour images are scaled to
             [-1, 1], other bytes to [0, 1] and flattened, floats left as they are.
         model: Builds the model. If None, colour images of 25 pixels or more get the reduced
@@ -118,7 +119,7 @@ def benchmark_from(
     """
     recipe = Recipe(
         data.name,
-        transform or usual_scaling(data),
+        "unit",  # not used: the transform is handed on below
         usual_defaults(data, batch_size),
         classes_per_segment=classes_per_segment,
         examples_per_segment=examples_per_segment,

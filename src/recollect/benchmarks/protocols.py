@@ -1,16 +1,13 @@
 """The four benchmarks as each source runs them: one literal table."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from torch import Tensor
-
-from recollect.benchmarks.benchmark import Defaults
-from recollect.benchmarks.scaling import centred, flat_unit, unit
+from recollect.benchmarks.defaults import Defaults
 
 BenchmarkName = Literal["mnist-split", "mnist-permuted", "cifar10-split", "mini-imagenet-split"]
 ProtocolName = Literal["paper", "mir-official", "raptormai"]
+ScalingName = Literal["flat-unit", "unit", "centred"]
 
 
 @dataclass(frozen=True)
@@ -19,21 +16,22 @@ class Recipe:
 
     Args:
         dataset: Name for `recollect.datasets.load`.
-        scaling: Stored inputs to model inputs.
+        scaling: Stored inputs to model inputs, a function of `recollect.benchmarks.scaling`.
         defaults: Settings it is usually run with.
         classes_per_segment: Class-incremental with this many; None for permuted pixels.
         num_permutations: Segments of a permuted benchmark, the unpermuted one included.
-        num_segments: Only the first so many; None for all.
+        num_segments: Only this many, the first ones; None for all.
         examples_per_segment: Exactly this many; None for all that are not held out.
         validation: Examples held out for each segment, or the share of its pool if a float.
         class_order: Ascending, or shuffled by the seed.
         split_seed: Fixes held-out sets and permutations over all seeds; None draws them anew.
         gives_one_batch_more: Stop after the batch that *exceeds* `examples_per_segment`.
         drops_short_batches: Leave out the last batch of a segment if it is not full.
+        hidden: Hidden widths of the MLP; None for the usual model.
     """
 
     dataset: str
-    scaling: Callable[[Tensor], Tensor]
+    scaling: ScalingName
     defaults: Defaults
     classes_per_segment: int | None = None
     num_permutations: int | None = None
@@ -44,12 +42,13 @@ class Recipe:
     split_seed: int | None = None
     gives_one_batch_more: bool = False
     drops_short_batches: bool = False
+    hidden: tuple[int, ...] | None = None
 
 
 RECIPES: dict[tuple[BenchmarkName, ProtocolName], Recipe] = {
     ("mnist-split", "paper"): Recipe(
         "mnist-embedded",
-        flat_unit,
+        "flat-unit",
         Defaults(learning_rate=0.05),
         classes_per_segment=2,
         examples_per_segment=1000,
@@ -57,7 +56,7 @@ RECIPES: dict[tuple[BenchmarkName, ProtocolName], Recipe] = {
     ),
     ("mnist-permuted", "paper"): Recipe(
         "mnist-embedded",
-        flat_unit,
+        "flat-unit",
         Defaults(learning_rate=0.05),
         num_permutations=10,
         examples_per_segment=1000,
@@ -65,20 +64,20 @@ RECIPES: dict[tuple[BenchmarkName, ProtocolName], Recipe] = {
     ),
     ("cifar10-split", "paper"): Recipe(
         "cifar10",
-        centred,
+        "centred",
         Defaults(learning_rate=0.1),
         classes_per_segment=2,
         validation=250,
     ),
     ("mini-imagenet-split", "paper"): Recipe(
         "mini-imagenet",
-        centred,
+        "centred",
         Defaults(replay=20, capacity=10_000, learning_rate=0.1, iterations=3),
         classes_per_segment=5,
     ),
     ("mnist-split", "mir-official"): Recipe(
         "mnist-embedded",
-        flat_unit,
+        "flat-unit",
         Defaults(learning_rate=0.1),
         classes_per_segment=2,
         examples_per_segment=1000,
@@ -86,10 +85,11 @@ RECIPES: dict[tuple[BenchmarkName, ProtocolName], Recipe] = {
         split_seed=0,
         gives_one_batch_more=True,
         drops_short_batches=True,
+        hidden=(400, 400),
     ),
     ("mnist-permuted", "mir-official"): Recipe(
         "mnist-embedded",
-        flat_unit,
+        "flat-unit",
         Defaults(learning_rate=0.05),
         num_permutations=10,
         examples_per_segment=1000,
@@ -97,10 +97,11 @@ RECIPES: dict[tuple[BenchmarkName, ProtocolName], Recipe] = {
         split_seed=0,
         gives_one_batch_more=True,
         drops_short_batches=True,
+        hidden=(400, 400),
     ),
     ("cifar10-split", "mir-official"): Recipe(
         "cifar10",
-        centred,
+        "centred",
         Defaults(learning_rate=0.1),
         classes_per_segment=2,
         validation=0.05,
@@ -109,7 +110,7 @@ RECIPES: dict[tuple[BenchmarkName, ProtocolName], Recipe] = {
     ),
     ("mini-imagenet-split", "mir-official"): Recipe(
         "mini-imagenet",
-        centred,
+        "centred",
         Defaults(capacity=10_000, learning_rate=0.1, iterations=3),
         classes_per_segment=5,
         validation=0.05,
@@ -118,7 +119,7 @@ RECIPES: dict[tuple[BenchmarkName, ProtocolName], Recipe] = {
     ),
     ("cifar10-split", "raptormai"): Recipe(
         "cifar10",
-        unit,
+        "unit",
         Defaults(capacity=10_000, learning_rate=0.1),
         classes_per_segment=2,
         class_order="shuffled",
@@ -126,7 +127,7 @@ RECIPES: dict[tuple[BenchmarkName, ProtocolName], Recipe] = {
     ),
     ("mini-imagenet-split", "raptormai"): Recipe(
         "mini-imagenet",
-        unit,
+        "unit",
         Defaults(capacity=10_000, learning_rate=0.1),
         classes_per_segment=5,
         class_order="shuffled",

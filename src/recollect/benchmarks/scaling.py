@@ -1,6 +1,11 @@
 """Stored inputs become what the model reads. The memory keeps them as stored."""
 
+from collections.abc import Callable, Mapping
+from typing import Final
+
 from torch import Tensor
+
+from recollect.benchmarks.protocols import ScalingName
 
 
 def flat_unit(inputs: Tensor) -> Tensor:
@@ -16,6 +21,13 @@ def unit(inputs: Tensor) -> Tensor:
 def centred(inputs: Tensor) -> Tensor:
     """Scale bytes to [-1, 1]: (x / 255 - 0.5) * 2."""
     return (inputs.float() / 255 - 0.5) * 2
+
+
+SCALINGS: Final[Mapping[ScalingName, Callable[[Tensor], Tensor]]] = {
+    "flat-unit": flat_unit,
+    "unit": unit,
+    "centred": centred,
+}
 
 
 def as_given(inputs: Tensor) -> Tensor:

@@ -1,13 +1,13 @@
-"""What to use when nobody says: a model, a scaling and settings that fit the data."""
+"""What to use by default: a model, a scaling and settings that fit the data."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from recollect.benchmarks.benchmark import Defaults
+from recollect.benchmarks.defaults import Defaults
 from recollect.benchmarks.scaling import as_given, centred, flat_unit
 from recollect.datasets import LabelledData
 from recollect.models import mlp, reduced_resnet18
@@ -23,10 +23,17 @@ def _is_colour_image(inputs: Tensor) -> bool:
     )
 
 
-def usual_model(data: LabelledData) -> Callable[[], nn.Module]:
-    """Return a builder of the reduced ResNet18 for colour images, of an MLP for the rest."""
+def usual_model(
+    data: LabelledData, *, hidden: Sequence[int] | None = None
+) -> Callable[[], nn.Module]:
+    """Return a builder of the reduced ResNet18 for colour images, of an MLP for the rest.
+
+    With `hidden`, it is an MLP of these widths whatever the data.
+    """
     shape = data.train.inputs.shape[1:]
     num_classes = len(data.class_names)
+    if hidden is not None:
+        return partial(mlp, math.prod(shape), num_classes, hidden=hidden)
     if _is_colour_image(data.train.inputs):
         return partial(reduced_resnet18, num_classes, image_size=shape[-1])
     return partial(mlp, math.prod(shape), num_classes)
@@ -40,7 +47,7 @@ def usual_scaling(data: LabelledData) -> Callable[[Tensor], Tensor]:
 
 
 def usual_defaults(data: LabelledData, batch_size: int) -> Defaults:
-    """Return the settings of the paper's benchmark with the same model, 50 slots a class."""
+    """Return the settings of the paper's benchmark with the same model, 50 slots per class."""
     return Defaults(
         batch_size=batch_size,
         capacity=50 * len(data.class_names),

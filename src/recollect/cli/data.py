@@ -1,6 +1,6 @@
-"""`recollect data`: what data there is, fetched, verified and shown."""
+"""`recollect data`: list, fetch, verify and show data sets."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, cast, get_args
@@ -16,19 +16,16 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 from rich.table import Table
-from torch import Tensor
 
-from recollect.benchmarks import BenchmarkName, benchmark
+from recollect.benchmarks.protocols import BenchmarkName
 from recollect.cli.output import CONTACT_SHEETS, check_output, write_explained
-from recollect.datasets import CATALOGUE, LabelledData, contact_sheet, fetch, load
-from recollect.datasets.catalogue import data_set
-from recollect.datasets.dataset import DataSet
-from recollect.datasets.downloads import Progress as Told
+from recollect.datasets.listing import LISTING, Listed
 from recollect.datasets.roots import cache_root
 
 app = typer.Typer(help="List, fetch, verify and show data sets.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help=f"One of {', '.join(CATALOGUE)}.")]
+Told = Callable[[str, int, int | None], None]
+Name = Annotated[str, typer.Argument(help=f"One of {', '.join(LISTING)}.")]
 Root = Annotated[
     Path | None,
     typer.Option(help="A folder (for mini-imagenet also a zip) that holds the data set already."),
@@ -41,7 +38,7 @@ def list_data_sets() -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("name", "train + test images", "size", "licence", "where"):
         table.add_column(heading, overflow="fold", justify="right" if heading == "size" else "left")
-    for name, entry in CATALOGUE.items():
+    for name, entry in LISTING.items():
         about = entry.about
         size = f"{about.num_bytes / 1e6:,.0f} MB"
         table.add_row(f"[bold]{name}[/bold]", about.title, size, about.licence, _where(entry))
@@ -60,6 +57,9 @@ def list_data_sets() -> None:
 def fetch_data_set(name: Name, root: Root = None) -> None:
     """Bring a data set to this machine, checked byte for byte."""
     _known(name)
+    # Torch takes its time to import; the list does without it.
+    from recollect.datasets import fetch
+
     with _shown_progress() as told:
         place = fetch(name, root=root, progress=told)
     print(f"{name} is in {place}")
@@ -69,6 +69,8 @@ def fetch_data_set(name: Name, root: Root = None) -> None:
 def verify_data_set(name: Name, root: Root = None) -> None:
     """Hash every byte again and compare."""
     _known(name)
+    from recollect.datasets import CATALOGUE
+
     for file, digest in CATALOGUE[name].verify(root):
         print(f"ok  {file}  {digest}")
 
@@ -78,42 +80,37 @@ def show_data_set(
     name: Name,
     output: Annotated[Path, typer.Option("--output", "-o", help="The picture to write.")],
     root: Root = None,
-    columns: Annotated[int, typer.Option(min=1, help="Images side by side.")] = 16,
-    rows: Annotated[int, typer.Option(min=1, help="At most so many classes.")] = 100,
+    columns: Annotated[int, typer.Option(min=1, help="Images per row.")] = 16,
+    rows: Annotated[int, typer.Option(min=1, help="Draw at most this many classes.")] = 100,
 ) -> None:
-    """Draw a contact sheet: a row for each class of a data set, or each segment of a benchmark.
+    """Draw a contact sheet: one row per class of a data set, or per segment of a benchmark.
 
     A benchmark (mnist-split, mnist-permuted, cifar10-split, mini-imagenet-split) shows what the
     learner will see: the first examples of each segment, in order of arrival.
     """
     check_output(output, CONTACT_SHEETS)
-    if name in get_args(BenchmarkName):
+    is_benchmark = name in get_args(BenchmarkName)
+    if not is_benchmark:
+        _known(name)
+    from recollect.benchmarks import benchmark
+    from recollect.cli.first_images import first_of_each_class
+    from recollect.datasets import contact_sheet, load
+
+    if is_benchmark:
         groups = benchmark(cast("BenchmarkName", name), root=root).samples(columns)[:rows]
     else:
-        _known(name)
-        groups = _first_of_each_class(load(name, root=root), columns)[:rows]
+        groups = first_of_each_class(load(name, root=root), columns)[:rows]
     with write_explained(output):
         contact_sheet(groups, columns=columns).save(output)
     print(f"wrote {output}")
 
 
-def _first_of_each_class(loaded: LabelledData, num: int) -> list[tuple[str, Tensor]]:
-    groups = []
-    for label, class_name in enumerate(loaded.class_names):
-        own = (loaded.train.labels == label).nonzero().flatten()[:num]
-        caption = class_name if class_name == str(label) else f"{label}  {class_name}"
-        groups.append((caption, loaded.train.take(own).inputs))
-    return groups
-
-
 def _known(name: str) -> None:
-    try:
-        data_set(name)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+    if name not in LISTING:
+        raise typer.BadParameter(f"`name` is `{name}`; choose one of {', '.join(LISTING)}.")
 
 
-def _where(entry: DataSet) -> str:
+def _where(entry: Listed) -> str:
     place = entry.locate()
     if place is None:
         return "[yellow]not here[/yellow]"

@@ -39,9 +39,9 @@ def inspect(
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Draw the images with extreme scores there."),
+        typer.Option("--output", "-o", help="Picture of images with extreme scores."),
     ] = None,
-    images: Annotated[int, typer.Option(min=1, help="So many images on each side.")] = 32,
+    images: Annotated[int, typer.Option(min=1, help="Images on each side.")] = 32,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object instead, for a monitor.")
     ] = False,

@@ -1,6 +1,9 @@
-"""Files that commands write: a name that cannot work is refused, a failed write said in words."""
+"""Files that commands write: a name that cannot work is refused, a failed write explained."""
 
+import codecs
+import io
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +12,7 @@ from typing import Final
 from recollect.errors import RecollectError
 
 FIGURES: Final = (".png", ".svg", ".pdf")
+_AS_GIVEN: Final = "recollect-as-given"
 CONTACT_SHEETS: Final = (
     *(".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp"),
     *(".tif", ".tiff", ".pdf"),
@@ -37,6 +41,30 @@ def check_output(path: Path, endings: Sequence[str] = ()) -> None:
             raise RecollectError(
                 f"`{path}` cannot be written (its folder is read-only); write elsewhere."
             )
+
+
+def path_in_words(path: Path) -> str:
+    """Return a path as text that any file can hold, also one whose bytes are no text."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def survive_any_text() -> None:
+    """Let the process print what its terminal's encoding lacks, instead of ending in an error.
+
+    Bytes of a path that Python could not decode go out as they came in; other characters that the
+    encoding lacks become question marks.
+    """
+    codecs.register_error(_AS_GIVEN, _as_given)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_AS_GIVEN)
+
+
+def _as_given(error: UnicodeError) -> tuple[str | bytes, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    lost = error.object[error.start : error.end]
+    raw = (bytes([ord(c) - 0xDC00]) if "\udc80" <= c <= "\udcff" else b"?" for c in lost)
+    return b"".join(raw), error.end
 
 
 @contextmanager

@@ -7,14 +7,14 @@ from recollect.experiments.events import Event
 
 
 class Pace:
-    """Counts what runs report.
+    """Estimates the time left from what runs report.
 
     A run may be continued from where an earlier command left it. What that one did is done, but it
     tells nothing about how fast this one goes.
 
     Args:
         num_missing: Runs that the command has to make.
-        clock: Seconds, from anywhere.
+        clock: Returns seconds; only differences count.
     """
 
     def __init__(self, num_missing: int, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -31,7 +31,7 @@ class Pace:
 
     @property
     def share_done(self) -> float:
-        """Of all runs, those in progress by their parts."""
+        """Share of all runs; one in progress counts by the share of it that is done."""
         within = sum(_share(event) for event in self.running.values())
         return (self.num_ended + within) / max(self.num_missing, 1)
 
@@ -45,7 +45,7 @@ class Pace:
         return self.elapsed * max(0.0, 1 - self.share_done) / made_now
 
     def note(self, event: Event) -> None:
-        """Take in what happened to a run."""
+        """Note an event of a run."""
         key = event.request.key
         if event.kind in ("started", "progress", "elsewhere"):
             self.running[key] = event

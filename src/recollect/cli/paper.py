@@ -11,13 +11,20 @@ from rich.console import Console
 
 from recollect.cli.missing import show_missing
 from recollect.cli.output import FIGURES, check_output, write_explained
-from recollect.cli.run import sweep_shown
 from recollect.errors import RecollectError
+from recollect.experiments.machine import MOST_WORKERS
 from recollect.experiments.record import Record
-from recollect.experiments.request import Request
+from recollect.experiments.request import MOST_SEED, Request
 from recollect.experiments.store import Store
-from recollect.experiments.wanted import requests_for
-from recollect.reports.paper import Comparison, compare, exhibit_named, limited, wanted_cells
+from recollect.experiments.wanted import cells_for, requests_for
+from recollect.reports.paper import (
+    Comparison,
+    WantedCell,
+    compare,
+    exhibit_named,
+    limited,
+    wanted_cells,
+)
 from recollect.reports.paper_formats import as_csv, as_latex, as_markdown, as_terminal, tally
 from recollect.reports.paper_numbers import CAPACITY, EXHIBITS, PAPER_SEEDS, Exhibit
 from recollect.reports.reading import read_store
@@ -46,14 +53,18 @@ def paper(
     ],
     seeds: Annotated[
         int | None,
-        typer.Option(min=1, help="Seeds 0 to N-1. Default: 10 to run, all there are to print."),
+        typer.Option(
+            min=1, max=MOST_SEED, help="Seeds 0 to N-1. Default: 10 to run, all there are to print."
+        ),
     ] = None,
     benchmark: Annotated[
         list[str] | None,
         typer.Option("--benchmark", help="Only this part of each; may be repeated."),
     ] = None,
     store: Annotated[Path, typer.Option(help="Where the records are kept.")] = Path("runs"),
-    workers: Annotated[int | None, typer.Option(min=1, help="Runs at the same time.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=MOST_WORKERS, help="Runs at the same time.")
+    ] = None,
     shape: Annotated[
         Format | None,
         typer.Option("--format", help="How to print. Default: terminal, or as the output ends."),
@@ -83,10 +94,10 @@ def paper(
     num_failed = 0
     to_run = range(PAPER_SEEDS if seeds is None else seeds)
     if dry_run:
-        show_missing(_requests(wanted, to_run), Store(store), workers=workers)
+        show_missing(cells_for(_cells(wanted)), to_run, store, workers=workers)
         return
     if run:
-        num_failed = _run_missing(_requests(wanted, to_run), Store(store), workers)
+        num_failed = _run_missing(requests_for(_cells(wanted), to_run), Store(store), workers)
     records = _within(read_store(store), seeds)
     comparisons = [compare(exhibit, records) for exhibit in wanted]
     if output is not None:
@@ -147,13 +158,15 @@ def _within(records: list[Record], seeds: int | None) -> list[Record]:
     return [record for record in records if seeds is None or 0 <= record.seed < seeds]
 
 
-def _requests(wanted: list[Exhibit], seeds: range) -> list[Request]:
-    cells = list(dict.fromkeys(cell for exhibit in wanted for cell in wanted_cells(exhibit)))
-    return requests_for(cells, seeds)
+def _cells(wanted: list[Exhibit]) -> list[WantedCell]:
+    return list(dict.fromkeys(cell for exhibit in wanted for cell in wanted_cells(exhibit)))
 
 
 def _run_missing(asked: list[Request], store: Store, workers: int | None) -> int:
     """Make the runs that the store lacks, shown as `recollect run` shows them; count failures."""
+    # Torch takes its time to import; a table of what is there does without it.
+    from recollect.cli.sweeping import sweep_shown
+
     try:
         outcome, stopped_by = sweep_shown(asked, store, workers=workers)
     except KeyboardInterrupt:

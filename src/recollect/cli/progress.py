@@ -60,7 +60,7 @@ class Display(ABC):
 
 
 class QuietDisplay(Display):
-    """Says nothing but what went wrong."""
+    """Shows errors only."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -72,7 +72,7 @@ class QuietDisplay(Display):
 
 
 class JsonDisplay(Display):
-    """Writes one JSON object an event."""
+    """Writes one JSON object per event."""
 
     @override
     def note(self, event: Event) -> None:

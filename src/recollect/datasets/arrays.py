@@ -19,7 +19,7 @@ def from_arrays(inputs: Array, labels: Array) -> Examples:
 
     Args:
         inputs: First dimension examples, any dtype (kept); memory is shared where it can be.
-        labels: One integer class an example, 0 or more.
+        labels: One integer class per example, 0 or more.
 
     Raises:
         TypeError: An argument is neither tensor nor array, or the labels are not integers.
@@ -127,7 +127,7 @@ def _as_labels(labels: Tensor) -> Tensor:
         raise TypeError(f"`labels` has dtype {labels.dtype}; pass integer class numbers.")
     if labels.ndim != 1:
         raise ValueError(
-            f"`labels` has shape {tuple(labels.shape)}; pass one class number an example, not "
+            f"`labels` has shape {tuple(labels.shape)}; pass one class number per example, not "
             "one-hot rows."
         )
     if len(labels) and int(labels.min()) < 0:

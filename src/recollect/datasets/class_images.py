@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from recollect.datasets.decoding import decode_picture
 from recollect.datasets.restricted_pickle import read_pickle
-from recollect.datasets.unpacking import check_zip
+from recollect.datasets.unpacking import opened_zip
 from recollect.errors import DataError
 
 SPLITS = ("train", "val", "test")
 _SUFFIXES = (".jpg", ".jpeg", ".png")
 _MAX_ARCHIVE_BYTES = 16_000_000_000
+_MAX_PICTURE_BYTES = 64_000_000
 _PICKLE_NAMES = (
     "mini-imagenet-cache-{}.pkl",
     "miniImageNet_category_split_{}.pickle",
@@ -85,8 +86,9 @@ class ZippedFolders(ImageSource):
     def opened(self) -> Iterator[OpenedSource]:
         """Yield its images."""
         try:
-            with zipfile.ZipFile(self.path) as archive:
-                check_zip(archive, archive=self.path, max_bytes=_MAX_ARCHIVE_BYTES)
+            with opened_zip(
+                self.path, max_bytes=_MAX_ARCHIVE_BYTES, max_member_bytes=_MAX_PICTURE_BYTES
+            ) as archive:
                 yield _OpenedZip(self.path, archive)
         except zipfile.BadZipFile as error:
             raise DataError(
@@ -178,12 +180,12 @@ class RaviCsvs(ImageSource):
 
 @dataclass(frozen=True)
 class Pickles(ImageSource):
-    """Pickles with `image_data` and `class_dict`, or `data` and `labels`, one a split."""
+    """Pickles with `image_data` and `class_dict`, or `data` and `labels`, one per split."""
 
     path: Path
 
     def files(self) -> Iterable[Path]:
-        """Return the pickles, one a split."""
+        """Return the pickles, one per split."""
         return list(self._by_split().values())
 
     def _by_split(self) -> dict[str, Path]:

@@ -1,31 +1,12 @@
 """What the catalogue asks of a data set."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from pathlib import Path
 
 from recollect.datasets.downloads import Progress
 from recollect.datasets.examples import LabelledData
+from recollect.datasets.listing import About
 from recollect.errors import DataError
-
-
-@dataclass(frozen=True)
-class About:
-    """What a person wants to know before fetching.
-
-    Attributes:
-        name: What `load` and the command call it.
-        title: One line on what is in it.
-        licence: On what terms it may be used.
-        homepage: Where its makers describe it.
-        num_bytes: How much disk our copy takes.
-    """
-
-    name: str
-    title: str
-    licence: str
-    homepage: str
-    num_bytes: int
 
 
 class DataSet(ABC):

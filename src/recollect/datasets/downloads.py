@@ -31,7 +31,7 @@ _NETWORK_ERRORS = (
 )
 
 Progress = Callable[[str, int, int | None], None]
-"""Told what is being fetched, how many bytes are here, and how many there will be (or None)."""
+"""Called with what is being fetched, the bytes here, and the bytes in all (or None)."""
 
 
 def no_progress(_what: str, _done: int, _total: int | None) -> None:
@@ -66,7 +66,7 @@ def download(remote: RemoteFile, target: Path, *, progress: Progress = no_progre
     Args:
         remote: What to fetch.
         target: Where it appears. If it is there already with the right digest, nothing is fetched.
-        progress: Told how far the download is.
+        progress: Called with how far the download is.
 
     Raises:
         DownloadError: The network or the server failed, four times.

@@ -7,17 +7,18 @@ MNIST is by Yann LeCun, Corinna Cortes and Christopher J.C. Burges, licence CC B
 import lzma
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from recollect.datasets.dataset import About, DataSet
+from recollect.datasets.dataset import DataSet
 from recollect.datasets.digests import check_bytes
 from recollect.datasets.downloads import Progress
 from recollect.datasets.examples import Examples, LabelledData
+from recollect.datasets.layouts import embedded_folder
+from recollect.datasets.listing import LISTING, About
 from recollect.datasets.mnist import DIGITS
 
 NUM_TEST = 10_000
@@ -43,7 +44,7 @@ def encode(images: Images, labels: NDArray[np.uint8]) -> dict[str, bytes]:
 
     Args:
         images: Of shape (examples, 28, 28).
-        labels: One digit an image.
+        labels: One digit per image.
     """
     pixels = images[np.argsort(labels, kind="stable")].reshape(-1)
     return {
@@ -92,13 +93,7 @@ def _compress(content: bytes) -> bytes:
     return lzma.compress(content, check=lzma.CHECK_NONE, filters=[lzma2])
 
 
-_ABOUT = About(
-    name="mnist-embedded",
-    title="21,500 + 10,000 digits, 28x28",
-    licence="CC BY-SA 3.0",
-    homepage="http://yann.lecun.com/exdb/mnist/",
-    num_bytes=3_986_580,
-)
+_ABOUT = LISTING["mnist-embedded"].about
 
 
 @dataclass(frozen=True)
@@ -109,7 +104,7 @@ class EmbeddedMnist(DataSet):
 
     def locate(self) -> Path:
         """Return the package's own folder."""
-        return Path(str(files("recollect.datasets") / "embedded"))
+        return embedded_folder()
 
     def load(self, root: Path | None = None) -> LabelledData:
         """Read the package's files.

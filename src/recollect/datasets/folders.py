@@ -1,4 +1,4 @@
-"""A folder of images, one subfolder a class."""
+"""A folder of images, one subfolder per class."""
 
 from pathlib import Path
 

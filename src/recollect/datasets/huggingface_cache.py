@@ -1,18 +1,18 @@
 """Image sets the Hugging Face client has already put on this machine."""
 
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.datasets.decoding import decode_picture
 from recollect.datasets.parquet import read_parquet_columns
 from recollect.datasets.roots import huggingface_hub
 from recollect.errors import DataError
 
 Split = tuple[NDArray[np.uint8], NDArray[np.uint8]]
-"""Images, one a row, and their labels."""
+"""Images, one per row, and their labels."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,4 @@ def _decoded(cell: object, file: Path) -> NDArray[np.uint8]:
         raise DataError(
             f"`{file}` has an image cell without bytes; fetch the data set another way."
         )
-    from PIL import Image
-
-    with Image.open(io.BytesIO(cell["bytes"])) as image:
-        return np.asarray(image, dtype=np.uint8)
+    return decode_picture(cell["bytes"], origin=f"{file}: an image", mode=None)

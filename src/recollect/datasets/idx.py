@@ -1,5 +1,6 @@
 """The idx format of MNIST: a magic number, the sizes, then the bytes."""
 
+import math
 import struct
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from recollect.errors import DataError
 
 _UNSIGNED_BYTE = 0x08
+_MOST_DIMENSIONS = 8
 
 
 def read_idx(content: bytes, *, origin: str) -> NDArray[np.uint8]:
@@ -30,7 +32,7 @@ def read_idx(content: bytes, *, origin: str) -> NDArray[np.uint8]:
         )
     header = 4 + 4 * content[3]
     shape = struct.unpack(f">{content[3]}I", content[4:header]) if len(content) >= header else (-1,)
-    if len(content) - header != int(np.prod(shape, dtype=np.int64)):
+    if content[3] > _MOST_DIMENSIONS or len(content) - header != math.prod(shape):
         raise DataError(
             f"`{origin}` states the shape {shape} but holds {len(content) - header} bytes after "
             "its header: it was cut short. Fetch the data set again."

@@ -18,11 +18,13 @@ from recollect.datasets.class_images import (
     ZippedFolders,
     find_source,
 )
-from recollect.datasets.dataset import About, DataSet
+from recollect.datasets.dataset import DataSet
 from recollect.datasets.digests import check_file, digest_of
 from recollect.datasets.downloads import Progress, no_progress
 from recollect.datasets.examples import Examples, LabelledData
 from recollect.datasets.landing import locked, require_space, staged_folder
+from recollect.datasets.layouts import find_decoded
+from recollect.datasets.listing import LISTING, About
 from recollect.datasets.roots import cache_root
 from recollect.errors import DataError
 
@@ -36,13 +38,7 @@ _FORMS = (
     "`train|val|test.csv` with a folder `images`"
 )
 
-_ABOUT = About(
-    name="mini-imagenet",
-    title="50,000 + 10,000 photos, 84x84",
-    licence="ImageNet's terms",
-    homepage="https://image-net.org",
-    num_bytes=60_000 * 3 * 84 * 84,
-)
+_ABOUT = LISTING["mini-imagenet"].about
 
 
 @dataclass(frozen=True)
@@ -54,23 +50,20 @@ class MiniImageNet(DataSet):
 
     Attributes:
         num_classes: How many classes there must be.
-        train_a_class: How many training images each must have.
-        test_a_class: How many test images each must have.
+        train_per_class: How many training images each must have.
+        test_per_class: How many test images each must have.
         side: Height and width; other sizes are resized (Lanczos).
     """
 
     about: About = _ABOUT
     num_classes: int = 100
-    train_a_class: int = 500
-    test_a_class: int = 100
+    train_per_class: int = 500
+    test_per_class: int = 100
     side: int = 84
 
     def locate(self) -> Path | None:
         """Return the newest decoded copy, or None."""
-        folder = cache_root() / self.about.name
-        copies = [marker.parent for marker in folder.glob("*/about.json")]
-        whole = [copy for copy in copies if not copy.name.startswith(".")]
-        return max(whole, key=lambda copy: (copy / "about.json").stat().st_mtime, default=None)
+        return find_decoded(self.about.name)
 
     def load(self, root: Path | None = None) -> LabelledData:
         """Map the decoded images into memory; decode them first if `root` is new to us.
@@ -114,7 +107,7 @@ class MiniImageNet(DataSet):
         return next(filter(None, map(find_source, places)), None)
 
     def _decode_into(self, target: Path, source: ImageSource, progress: Progress) -> None:
-        num_images = self.num_classes * (self.train_a_class + self.test_a_class)
+        num_images = self.num_classes * (self.train_per_class + self.test_per_class)
         require_space(target.parent, num_images * 3 * self.side * self.side)
         _check_known_archive(source)
         with source.opened() as opened, staged_folder(target) as staging:
@@ -136,15 +129,17 @@ class MiniImageNet(DataSet):
                 name: [image for split in SPLITS for image in splits.get(split, {}).get(name, [])]
                 for name in names
             }
-            train = {name: images[: self.train_a_class] for name, images in together.items()}
-            test = {name: images[self.train_a_class :] for name, images in together.items()}
+            train = {name: images[: self.train_per_class] for name, images in together.items()}
+            test = {name: images[self.train_per_class :] for name, images in together.items()}
         counts = {(len(train[name]), len(test[name])) for name in names}
-        if len(names) != self.num_classes or counts != {(self.train_a_class, self.test_a_class)}:
+        if len(names) != self.num_classes or counts != {
+            (self.train_per_class, self.test_per_class)
+        }:
             raise DataError(
                 f"`{path}` has {len(names)} classes with (training, test) images "
                 f"{sorted(counts)[:4]}; mini-ImageNet has {self.num_classes} with "
-                f"{(self.train_a_class, self.test_a_class)}. Get a complete copy, or load it with "
-                "`image_folder` if it is another data set."
+                f"{(self.train_per_class, self.test_per_class)}. Get a complete copy, or load it "
+                "with `image_folder` if it is another data set."
             )
         return names, [train[name] for name in names], [test[name] for name in names]
 

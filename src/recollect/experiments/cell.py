@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from recollect.benchmarks import Defaults
-from recollect.benchmarks.protocols import recipe_for
+from recollect.benchmarks.protocols import Recipe, recipe_for
 from recollect.errors import ConfigError
 from recollect.experiments.method_tables import MethodTable
 from recollect.experiments.nearest import nearest
@@ -24,7 +23,7 @@ class Cell:
 
     Attributes:
         benchmark: Name of the benchmark.
-        protocol: Whose reading of it.
+        protocol: Whose version of the benchmark, such as `"paper"`.
         method: What the spec calls the method.
         base: Which of `recollect.methods()` it is, or which it changes parts of.
         capacity: Slots of the memory, 0 without one.
@@ -99,18 +98,19 @@ def cells(
             f"the spec of {spec.benchmark}",
             [("methods", f"has no {name!r}; {nearest(name, spec.methods)}") for name in unknown],
         )
-    defaults = recipe_for(spec.benchmark, spec.protocol).defaults
-    sizes = memory or spec.memory or (defaults.capacity,)
+    recipe = recipe_for(spec.benchmark, spec.protocol)
+    sizes = memory or spec.memory or (recipe.defaults.capacity,)
     found: dict[str, Cell] = {}
     for capacity in dict.fromkeys(sizes):
         for name in dict.fromkeys(names):
-            cell = _cell(spec, spec.methods[name], capacity, defaults)
+            cell = _cell(spec, spec.methods[name], capacity, recipe)
             found.setdefault(cell.spec_hash, cell)
     _refuse_small_memories(list(found.values()))
     return list(found.values())
 
 
-def _cell(spec: Spec, method: MethodTable, capacity: int, defaults: Defaults) -> Cell:
+def _cell(spec: Spec, method: MethodTable, capacity: int, recipe: Recipe) -> Cell:
+    defaults = recipe.defaults
     learner: Settings = {
         "replay": spec.learner.replay or defaults.replay,
         "iterations": spec.learner.iterations or defaults.iterations,
@@ -126,7 +126,7 @@ def _cell(spec: Spec, method: MethodTable, capacity: int, defaults: Defaults) ->
     shortened = spec.stream.num_segments is not None
     stream = spec.stream.model_dump(exclude=None if shortened else {"num_segments"})
     stream["batch_size"] = spec.stream.batch_size or defaults.batch_size
-    stream["data"] = spec.stream.data or recipe_for(spec.benchmark, spec.protocol).dataset
+    stream["data"] = spec.stream.data or recipe.dataset
     found = {"optimizer": spec.optimizer.found, f"methods.{method.name}": method.found}
     return Cell(
         benchmark=spec.benchmark,
@@ -137,7 +137,7 @@ def _cell(spec: Spec, method: MethodTable, capacity: int, defaults: Defaults) ->
         learner=learner if method.has_memory else {**learner, "replay": 0},
         options=dict(method.options),
         stream=stream,
-        model=_model(spec),
+        model=_model(spec, recipe.hidden),
         optimizer=optimizer,
         evaluation=spec.evaluation.model_dump(),
         found={path: how for path, how in found.items() if how is not None},
@@ -145,10 +145,16 @@ def _cell(spec: Spec, method: MethodTable, capacity: int, defaults: Defaults) ->
     )
 
 
-def _model(spec: Spec) -> Settings:
-    """Return what learns. The published norm is not written out: old records keep their hash."""
+def _model(spec: Spec, hidden: Sequence[int] | None) -> Settings:
+    """Return what learns. The published norm is not written out: old records keep their hash.
+
+    Widths that the protocol decides are written out, so that the hash tells them from others.
+    """
     published = spec.model.norm in (None, "batch")
-    return spec.model.model_dump(exclude={"norm"} if published else None)
+    model: Settings = spec.model.model_dump(exclude={"norm"} if published else None)
+    if hidden is not None and model["hidden"] is None and model["name"] in ("usual", "mlp"):
+        model |= {"name": "mlp", "hidden": list(hidden)}
+    return model
 
 
 def _refuse_small_memories(resolved: Sequence[Cell]) -> None:

@@ -1,6 +1,12 @@
-"""Records as Parquet: one row a run, lists and structs instead of text."""
+"""Records as Parquet: one row per run, lists and structs instead of text.
 
-from collections.abc import Mapping
+Beside the rows, in the file's own metadata, stands a digest of each: a flipped bit or a lost row is
+noticed when the file is read. It is no column, so that files with and without it have one schema.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -66,15 +72,24 @@ SCHEMA: Final = pa.schema(
 )
 
 
-def to_table(record: Record) -> pa.Table:
-    """Return a record as a table of one row."""
+_DIGESTS: Final = b"recollect.sha256"  # of each row, in order
+_FIRST_WITH_DIGESTS: Final = 2  # a `schema_version`
+
+
+def to_table(*records: Record) -> pa.Table:
+    """Return records as a table, one row each, with the digests of its rows."""
+    table = pa.Table.from_pylist([_row(record) for record in records], schema=SCHEMA)
+    return table.replace_schema_metadata({_DIGESTS: json.dumps(_digests(table.to_pylist()))})
+
+
+def _row(record: Record) -> dict[str, Any]:
     # Not `asdict`, which would copy every point of every curve.
     row = dict(vars(record))
     for name in ("curve", "memory"):
         row[name] = [vars(point) for point in row[name]]
     for name in ("versions", "machine"):
         row[name] = list(row[name].items())
-    return pa.Table.from_pylist([row], schema=SCHEMA)
+    return row
 
 
 def from_table(table: pa.Table) -> list[Record]:
@@ -83,9 +98,35 @@ def from_table(table: pa.Table) -> list[Record]:
     Columns that an older layout lacks are filled with nothing: zero, the empty text, no entries.
 
     Raises:
-        StoreError: A record is of a newer layout.
+        StoreError: A record is of a newer layout, or is not what was written.
     """
-    return [from_row(row) for row in table.to_pylist()]
+    rows = table.to_pylist()
+    _check_digests(table, rows)
+    return [from_row(row) for row in rows]
+
+
+def has_digests(schema: pa.Schema) -> bool:
+    """Whether damage to the rows would be noticed; records of layout 1 were written without."""
+    return _DIGESTS in (schema.metadata or {})
+
+
+def _check_digests(table: pa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    what = ""
+    if not rows:
+        what = "holds no record, and was written with one"
+    elif has_digests(table.schema):
+        if json.loads(table.schema.metadata[_DIGESTS]) != _digests(rows):
+            what = "was altered after it was written (the digest of a row differs)"
+    elif any((row.get("schema_version") or 0) >= _FIRST_WITH_DIGESTS for row in rows):
+        what = "was altered after it was written (its digests are gone)"
+    if what:
+        raise StoreError(f"the file {what}; move it away and run its cell again.")
+
+
+def _digests(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Digest rows as pyarrow gives them back, so that writer and reader look at the same."""
+    # Sorted: who adds a column or changes their order must not make older files unreadable.
+    return [hashlib.sha256(json.dumps(row, sort_keys=True).encode()).hexdigest() for row in rows]
 
 
 def from_row(row: Mapping[str, Any]) -> Record:
@@ -96,7 +137,7 @@ def from_row(row: Mapping[str, Any]) -> Record:
             f"`schema_version` is {layout}, this recollect reads up to {SCHEMA_VERSION}; use the "
             "recollect that wrote the record, or a newer one."
         )
-    filled = {column.name: _value(row.get(column.name), column.type) for column in SCHEMA}
+    filled = {name: read(row.get(name)) for name, read in _READERS.items()}
     filled["error"] = row.get("error")
     filled["curve"] = tuple(CurvePoint(**point) for point in filled["curve"])
     filled["memory"] = tuple(MemoryPoint(**point) for point in filled["memory"])
@@ -104,19 +145,34 @@ def from_row(row: Mapping[str, Any]) -> Record:
     return Record(**filled)
 
 
-def _value(value: Any, kind: pa.DataType) -> Any:
-    """Turn what pyarrow gives for a type into what a record holds."""
+def _reader(kind: pa.DataType) -> Callable[[Any], Any]:
+    """Return what turns a value that pyarrow gives for a type into what a record holds.
+
+    Made once per type: a store of thousands of runs has millions of values.
+    """
     if pa.types.is_map(kind):
-        return dict(value or ())
+        return lambda value: dict(value or ())
     if pa.types.is_list(kind):
-        return tuple(_value(entry, kind.value_type) for entry in value or ())
+        return _list_reader(_reader(kind.value_type), is_nested=pa.types.is_nested(kind.value_type))
     if pa.types.is_struct(kind):
-        return {part.name: _optional(value.get(part.name), part.type) for part in kind}
-    if value is not None:
-        return value
-    return "" if pa.types.is_string(kind) else 0.0 if pa.types.is_floating(kind) else 0
+        parts = [(part.name, _optional_reader(part.type)) for part in kind]
+        return lambda value: {name: read(value.get(name)) for name, read in parts}
+    missing = "" if pa.types.is_string(kind) else 0.0 if pa.types.is_floating(kind) else 0
+    return lambda value: missing if value is None else value
 
 
-def _optional(value: Any, kind: pa.DataType) -> Any:
+def _list_reader(read: Callable[[Any], Any], *, is_nested: bool) -> Callable[[Any], Any]:
+    def read_list(values: Sequence[Any] | None) -> tuple[Any, ...]:
+        if not is_nested and values and None not in values:
+            return tuple(values)  # numbers, which are as they should be
+        return tuple(map(read, values or ()))
+
+    return read_list
+
+
+def _optional_reader(kind: pa.DataType) -> Callable[[Any], Any]:
     # Inside a struct a missing number means "there was none", which a zero would hide.
-    return None if value is None and pa.types.is_floating(kind) else _value(value, kind)
+    return (lambda value: value) if pa.types.is_floating(kind) else _reader(kind)
+
+
+_READERS: Final = {column.name: _reader(column.type) for column in SCHEMA}

@@ -1,4 +1,4 @@
-"""What a sweep tells while it goes on."""
+"""What a sweep reports while it goes on."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -3,6 +3,7 @@
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,10 +12,10 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from recollect.errors import StoreError
-from recollect.experiments.build import build
+from recollect.errors import CheckpointError, StoreError
 from recollect.experiments.looking import Looker
 from recollect.experiments.machine import (
+    CHECKPOINT_SHARE,
     commit,
     forget_peak_memory,
     machine,
@@ -23,12 +24,11 @@ from recollect.experiments.machine import (
 )
 from recollect.experiments.record import Record
 from recollect.experiments.request import Request
-from recollect.experiments.resume import load_run, save_run
+from recollect.experiments.resume import begin_or_continue, save_run
 from recollect.experiments.tally import Tally
 from recollect.learner import Learner
 from recollect.streams import Stream
 
-CHECKPOINT_SHARE: Final = 0.01
 # Seconds that a checkpoint is thought to take before one was made: too many rather than too few, so
 # that a run of a few seconds makes none.
 _FIRST_GUESS: Final = 0.05
@@ -75,10 +75,11 @@ def execute(
         request: What to run.
         checkpoints: Folder to keep its place in; it continues from there if it can. None keeps
             nothing.
-        on_progress: Told now and then where the run is.
-        on_left: Told why the run starts anew though it had kept its place.
-        should_stop: Asked after each step and while looking; the run then saves its place and
-            stops.
+        on_progress: Called now and then with where the run is.
+        on_left: Called if the run starts anew though it had a checkpoint, with the reason and where
+            that is kept.
+        should_stop: Called after each step and while looking. Once it returns True, the run saves
+            its place and stops.
         checkpoint_share: Share of the time that saving may take.
 
     Returns:
@@ -119,18 +120,9 @@ class _Run:
         self._start, self._cpu_start = time.perf_counter(), time.process_time()
         self._request, self._checkpoints = request, checkpoints
         self._learner: Learner
-        benchmark, self._learner = build(request.cell, request.seed)
+        benchmark, self._learner, continued = begin_or_continue(request, checkpoints, on_left)
         self._stream: Stream = benchmark.stream
         self._looker = Looker(benchmark, request.cell)
-        continued = None
-        if checkpoints is not None:
-            continued = load_run(
-                checkpoints,
-                request,
-                learner=self._learner,
-                stream=self._stream,
-                on_left=on_left,
-            )
         self._tally = continued or Tally(started_at=_now())
         self._tally.begin_part(machine()["cpu"], torch.get_num_threads())
         self._earlier_wall, self._earlier_cpu = self._tally.wall_seconds, self._tally.cpu_seconds
@@ -207,13 +199,15 @@ class _Run:
             return
         start = time.perf_counter()
         self._measure_times()
-        save_run(
-            self._checkpoints,
-            self._request,
-            learner=self._learner,
-            stream=self._stream,
-            tally=self._tally,
-        )
+        # A run that diverges cannot be saved; it fails of itself, with the reason, a little later.
+        with suppress(CheckpointError):
+            save_run(
+                self._checkpoints,
+                self._request,
+                learner=self._learner,
+                stream=self._stream,
+                tally=self._tally,
+            )
         self._last_cost = time.perf_counter() - start
         self._saving_seconds += self._last_cost
         self._next_save = self._when_to_save()

@@ -19,7 +19,7 @@ from recollect.streams import derived_generator
 
 @final
 class Looker:
-    """Knows when to look at a run, and counts right answers then.
+    """Decides when to evaluate a run, and counts right answers then.
 
     Args:
         benchmark: Whose held-out examples.

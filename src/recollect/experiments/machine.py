@@ -16,6 +16,9 @@ _SOURCE: Final = _PACKAGE.parents[1]
 # What shows numbers and cannot change them: no run imports it.
 _SHOWN_BY: Final = frozenset({"cli", "reports"})
 
+MOST_WORKERS: Final = 1000  # processes, or threads of one
+CHECKPOINT_SHARE: Final = 0.01  # of the time of a run
+
 
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:

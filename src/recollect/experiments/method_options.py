@@ -7,29 +7,19 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ValidationError
 from pydantic.errors import PydanticSchemaGenerationError
 
+from recollect.choices import Value
+from recollect.experiments.method_tables import checked_option
 from recollect.methods import Method
 
-Option = str | int | float | bool | None
 Field = dataclasses.Field[Any]
 
 
 def option_types(row: Method) -> dict[str, Any]:
     """Return every option and its type."""
     return {option.name: typing.get_type_hints(kind)[option.name] for kind, option in _options(row)}
-
-
-def checked_option(kind: Any, value: object) -> Any:
-    """Return a value as its type has it: 1 is 1.0 where a float is meant.
-
-    Raises:
-        ValidationError: It is no such value.
-        PydanticSchemaGenerationError: The type is nothing that a spec could say.
-    """
-    strict = ConfigDict(strict=True, allow_inf_nan=False)
-    return TypeAdapter(kind, config=strict).validate_python(value)
 
 
 def option_defaults(row: Method) -> dict[str, Any]:
@@ -73,5 +63,5 @@ def _options(row: Method) -> Iterator[tuple[type, Field]]:
 def _is_plain(default: object) -> bool:
     if isinstance(default, float):
         return math.isfinite(default)
-    known = default is dataclasses.MISSING or isinstance(default, Option)
+    known = default is dataclasses.MISSING or isinstance(default, Value)
     return known and not isinstance(default, Enum)

@@ -1,7 +1,24 @@
-"""What a mistyped key was probably meant to be."""
+"""What a mistyped key was probably meant to be, and how a mistaken value is shown."""
 
 import difflib
 from collections.abc import Iterable
+from typing import Final
+
+_MOST_SHOWN: Final = 80
+
+
+def shown(value: object) -> str:
+    """Return a value as an error names it: on one short line, whatever it is.
+
+    Example:
+        >>> shown("x" * 1000)[-20:]
+        'xxxx... (1002 signs)'
+    """
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of 4,301 digits, lists in lists
+        return f"a very large {type(value).__name__}"
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}... ({len(text)} signs)"
 
 
 def nearest(key: object, known: Iterable[str]) -> str:

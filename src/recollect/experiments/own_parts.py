@@ -17,15 +17,17 @@ from typing import Any, Final
 
 from recollect.experiments.method_options import settable
 from recollect.experiments.nearest import nearest
+from recollect.files import require_file
 from recollect.methods import METHODS, Method
 from recollect.retrieval import Retrieval
 from recollect.rules import Rule
 from recollect.storage import Storage
 
-PARTS: Final[Mapping[str, type]] = {"storage": Storage, "retrieval": Retrieval, "rule": Rule}
+_MAX_BYTES: Final = 10_000_000
+_KINDS: Final[Mapping[str, type]] = {"storage": Storage, "retrieval": Retrieval, "rule": Rule}
 # What a table, or `recollect.method`, says of the learner and not of its parts.
 _TAKEN: Final = frozenset(
-    {*PARTS, "base", "found", "lr", "name", "model", "optimizer", "capacity", "seed"}
+    {*_KINDS, "base", "found", "lr", "name", "model", "optimizer", "capacity", "seed"}
     | {"loss", "transform", "iterations", "passes", "weighs", "memory_device"}
 )
 
@@ -59,7 +61,7 @@ def load_part(part: str, where: str, digest: str) -> type:
     file, _, name = where.rpartition(":")
     path = Path(file).expanduser().resolve()
     module = _module(path, source, f"own_{path.stem}_{digest[:8]}")
-    wanted = PARTS[part]
+    wanted = _KINDS[part]
     kind = getattr(module, name, None)
     if not isinstance(kind, type):
         own = [key for key, value in vars(module).items() if _is_part(value, wanted)]
@@ -109,6 +111,7 @@ def _source(where: str) -> bytes:
         raise ValueError(f"is {where!r}; write it as path/to/file.py:Class.")
     path = Path(file).expanduser().absolute()
     try:
+        require_file(path, max_bytes=_MAX_BYTES)
         return path.read_bytes()
     except OSError as error:
         raise ValueError(f"is {where!r}, but {path} cannot be read ({error.strerror}).") from error

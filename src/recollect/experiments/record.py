@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2  # 1 had the same columns, and no digests
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class MemoryPoint:
-    """What the memory held at one moment, and who left since the last such moment.
+    """What the memory held at one moment, and what left since the last such moment.
 
     Attributes:
         seen: Stream examples observed so far.
@@ -33,7 +33,7 @@ class MemoryPoint:
         replay_quantiles: Likewise of times replayed.
         evicted_classes: Classes that lost slots since the last point, ascending.
         evicted_counts: How many each lost.
-        evicted_mean_age: Mean age of those that left, None if nobody did.
+        evicted_mean_age: Mean age of those that left, None if none did.
         evicted_mean_score: Mean replacement score of those that left, None without scores.
     """
 

@@ -1,11 +1,16 @@
-"""A run that somebody asked for: a cell and a seed."""
+"""A requested run: a cell and a seed."""
 
 import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from recollect.errors import ConfigError
 from recollect.experiments.cell import Cell
+
+MOST_RUNS: Final = 100_000
+MOST_SEED: Final = 2**63 - 2  # a record's column of seeds holds one more, a range of Python not
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class Request:
 
 def requests(
     cells: Sequence[Cell],
-    seeds: Iterable[int],
+    seeds: Sequence[int],
     *,
     spec: str | None = None,
     overrides: Sequence[str] = (),
@@ -57,12 +62,36 @@ def requests(
         spec: Path of the spec, if it is not the one that comes with the package.
         overrides: The `--set` options that made the cells.
         threads: Of each process: another number adds up in another order.
+
+    Raises:
+        ConfigError: They are more runs than one command makes.
     """
+    check_num_runs(len(cells), len(seeds))
     return [
         Request(cell, seed, _command(cell, seed, spec, overrides, threads))
         for seed in seeds
         for cell in cells
     ]
+
+
+def check_num_runs(num_cells: int, num_seeds: int) -> None:
+    """Refuse more runs than one command can hold in memory and go through.
+
+    Raises:
+        ConfigError: They are more than `MOST_RUNS`.
+    """
+    if num_cells * num_seeds > MOST_RUNS:
+        told = f"{num_seeds:,} of {num_cells:,} cells are {num_cells * num_seeds:,} runs"
+        raise ConfigError(
+            "the command",
+            [
+                (
+                    "seeds",
+                    f"{told}; one command makes at most {MOST_RUNS:,}. Give fewer seeds at a "
+                    "time; `--dry-run` counts any number.",
+                )
+            ],
+        )
 
 
 def _command(

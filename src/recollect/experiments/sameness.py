@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from recollect.experiments.record import Record
+from recollect.experiments.record import SCHEMA_VERSION, Record
 
 _NONE: Final = 0.0
 
@@ -11,7 +11,7 @@ _NONE: Final = 0.0
 def without_times(record: Record) -> Record:
     """Return the record less all that may differ between two runs of the same identity.
 
-    Times, peak memory and the number of continuations go; every count stays.
+    Times, peak memory, the number of continuations and the layout go; every count stays.
     """
     return replace(
         record,
@@ -23,4 +23,5 @@ def without_times(record: Record) -> Record:
         num_resumes=0,
         started_at="",
         command="",
+        schema_version=SCHEMA_VERSION,
     )

@@ -1,4 +1,4 @@
-"""The two numbers of a run that its worker tells while others still run."""
+"""The two numbers of a run that its worker reports while others still run."""
 
 from recollect.experiments.record import Record
 from recollect.metrics import AccuracyMatrix, average_accuracy, forgetting

@@ -5,25 +5,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from recollect.benchmarks import RECIPES
+from recollect.benchmarks.protocols import RECIPES
+from recollect.choices import Passes, Weighs
 from recollect.errors import ConfigError
 from recollect.experiments.configs import config_root
 from recollect.experiments.method_tables import MethodTable, read_method
-from recollect.experiments.nearest import nearest
-from recollect.learner.network import Weighs
-from recollect.learner.passes import Passes
+from recollect.experiments.nearest import nearest, shown
+from recollect.files import require_file
 
 Problem = tuple[str, str]
 
+_OF_PARTS: Final = ("methods.", "learner.")
 GIVEN: Final = "given with --set"
+_TOO_DEEP: Final = "nests tables or lists too deeply; a spec needs three levels."
 
 # What a protocol decides: a spec written for one protocol does not bind another in these.
 _OF_THE_PROTOCOL: Final = (
     ("stream", "batch_size"),
     ("stream", "examples_per_segment"),
     ("stream", "validation_per_segment"),
+    ("model", "hidden"),
     ("optimizer", "lr"),
     ("learner", "replay"),
     ("learner", "iterations"),
@@ -38,6 +41,13 @@ _NOT_WITH_SET: Final = {
 }
 
 
+MOST: Final = 1_000_000_000  # slots, examples, steps: no machine has more
+_MAX_BYTES: Final = 1_000_000
+_MAX_DEPTH: Final = 10  # tables in tables, or lists in lists
+
+_Count = Annotated[int, Field(gt=0, le=MOST)]
+
+
 class _Table(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -45,10 +55,10 @@ class _Table(BaseModel):
 class StreamTable(_Table):
     """`[stream]`: what arrives. Keys left out are the protocol's."""
 
-    batch_size: PositiveInt | None = None
-    num_segments: PositiveInt | None = None
-    examples_per_segment: PositiveInt | None = None
-    validation_per_segment: Annotated[int, Field(ge=0)] | None = None
+    batch_size: _Count | None = None
+    num_segments: _Count | None = None
+    examples_per_segment: _Count | None = None
+    validation_per_segment: Annotated[int, Field(ge=0, le=MOST)] | None = None
     data: str | None = None
 
 
@@ -59,7 +69,7 @@ class ModelTable(_Table):
     """
 
     name: Literal["usual", "mlp", "reduced-resnet18"] = "usual"
-    hidden: list[PositiveInt] | None = None
+    hidden: list[_Count] | None = None
     norm: Literal["batch", "group"] | None = None
 
 
@@ -76,8 +86,8 @@ class OptimizerTable(_Table):
 class LearnerTable(_Table):
     """`[learner]`: how it learns, whatever the method."""
 
-    replay: PositiveInt | None = None
-    iterations: PositiveInt | None = None
+    replay: _Count | None = None
+    iterations: _Count | None = None
     passes: Passes = "joint"
     weighs: Weighs = "losses"
 
@@ -86,15 +96,15 @@ class EvaluationTable(_Table):
     """`[evaluation]`: what is counted, and how often."""
 
     on: Literal["test", "validation"] = "test"
-    points: PositiveInt = 20
-    examples: PositiveInt = 1000
+    points: _Count = 20
+    examples: _Count = 1000
 
 
 class _File(_Table):
     benchmark: str
     protocol: str = "paper"
-    memory: list[PositiveInt] | None = None
-    seeds: PositiveInt = 10
+    memory: list[_Count] | None = None
+    seeds: _Count = 10
     compare: list[str] | None = None
     stream: StreamTable = StreamTable()
     model: ModelTable = ModelTable()
@@ -109,10 +119,10 @@ class Spec(_Table):
 
     Attributes:
         benchmark: Name of the benchmark.
-        protocol: Whose reading of it.
+        protocol: Whose version of the benchmark, such as `"paper"`.
         memory: Memory sizes to run, in slots; the protocol's if None.
-        seeds: How many seeds are run when nobody says.
-        compare: Methods that are run when nobody says.
+        seeds: How many seeds are run by default.
+        compare: Methods that are run by default.
         stream: What arrives.
         model: What learns.
         optimizer: How it steps.
@@ -144,38 +154,59 @@ def load_spec(
         overrides: `"optimizer.lr=0.1"` and the like; the value is read as TOML, or as a string if
             it is none.
         protocol: Another protocol than the file's. What protocols differ in (batch size, examples
-            a segment, learning rate, replay, iterations, memory) is then that protocol's own,
-            unless `overrides`, or a method's table in a spec of the user's, say otherwise.
+            per segment, widths of an MLP, learning rate, replay, iterations, memory) is then that
+            protocol's own, unless `overrides`, or a method's table in a spec of the user's, say
+            otherwise.
 
     Raises:
         ConfigError: The file is missing or not TOML, or breaks rules; every problem is listed.
     """
     path = Path(path)
     try:
+        require_file(path, max_bytes=_MAX_BYTES)
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(str(path), [("", f"cannot be read ({error.strerror}).")]) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError as error:
+        raise ConfigError(str(path), [("", _TOO_DEEP)]) from error
+    # TOMLDecodeError is one; so is what Python says of an integer of 5,000 digits.
+    except ValueError as error:
         raise ConfigError(str(path), [("", f"is not TOML: {error}.")]) from error
+    if _is_deeper(raw, _MAX_DEPTH):
+        raise ConfigError(str(path), [("", _TOO_DEEP)])
     if protocol is not None and protocol != raw.get("protocol", "paper"):
         _change_protocol(raw, protocol)
         # The package's specs were tuned for their protocol; what users say of a method is its own.
         if path.resolve().is_relative_to(config_root().resolve()):
             _free_methods(raw.get("methods"), protocol)
     problems = apply_overrides(raw, overrides)
-    return check_spec(raw, source=str(path), problems=problems)
+    # What the package's own specs say of methods is known to be possible.
+    is_ours = path.resolve().is_relative_to(config_root().resolve())
+    is_tested = is_ours and not any(change.startswith(_OF_PARTS) for change in overrides)
+    return check_spec(raw, source=str(path), problems=problems, ask_parts=not is_tested)
 
 
-def check_spec(raw: Mapping[str, Any], *, source: str, problems: Iterable[Problem] = ()) -> Spec:
+def check_spec(
+    raw: Mapping[str, Any],
+    *,
+    source: str,
+    problems: Iterable[Problem] = (),
+    ask_parts: bool = True,
+) -> Spec:
     """Turn nested tables into a spec.
+
+    Names, types and ranges are checked first, without importing torch; where they are right, the
+    methods' parts are built, which checks their options.
 
     Args:
         raw: What `tomllib` made of a file.
         source: How to call it in an error.
         problems: What is wrong already.
+        ask_parts: Whether the parts are built.
 
     Raises:
-        ConfigError: Rules are broken; every problem is listed.
+        ConfigError: Rules are broken; every problem is listed. Where two settings do not go
+            together, only if each is right by itself.
     """
     found = [*problems]
     file: _File | None = None
@@ -189,6 +220,10 @@ def check_spec(raw: Mapping[str, Any], *, source: str, problems: Iterable[Proble
     found += _compare_problems(raw, methods)
     found += _model_problems(raw)
     if found or file is None:
+        raise ConfigError(source, found)
+    if ask_parts or len(methods) < len(file.methods):
+        methods, found = _ask_parts(raw)
+    if found:
         raise ConfigError(source, found)
     return Spec(
         benchmark=file.benchmark,
@@ -211,21 +246,27 @@ def apply_overrides(raw: dict[str, Any], overrides: Iterable[str]) -> list[Probl
     for override in overrides:
         path, equals, text = override.partition("=")
         keys = path.strip().split(".")
-        if not equals or not all(keys):
-            problems.append(("--set", f"is {override!r}; write it as path.to.key=value."))
+        if not equals or not all(keys) or len(keys) > _MAX_DEPTH:
+            problems.append(("--set", f"is {shown(override)}; write it as path.to.key=value."))
             continue
         if path.strip() in _NOT_WITH_SET:
-            problems.append(("--set", f"is {override!r}; {_NOT_WITH_SET[path.strip()]}"))
+            problems.append(("--set", f"is {shown(override)}; {_NOT_WITH_SET[path.strip()]}"))
             continue
         table = raw
         for key in keys[:-1]:
             inner = table.setdefault(key, {})
             if not isinstance(inner, dict):
-                problems.append(("--set", f"is {override!r}, but `{key}` is not a table."))
+                problems.append(
+                    ("--set", f"is {shown(override)}, but `{key[:80]}` is not a table.")
+                )
                 break
             table = inner
         else:
-            table[keys[-1]] = _toml_value(text.strip())
+            value = _toml_value(text.strip())
+            if _is_deeper(value, _MAX_DEPTH):
+                problems.append(("--set", f"is {shown(override)}; its value {_TOO_DEEP}"))
+                continue
+            table[keys[-1]] = value
             # How the old value was found says nothing about the new one.
             if "found" in table and keys[-1] != "found":
                 table["found"] = GIVEN
@@ -235,8 +276,14 @@ def apply_overrides(raw: dict[str, Any], overrides: Iterable[str]) -> list[Probl
 def _toml_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # as of a file; the rules will say what is wrong with it
         return text
+
+
+def _is_deeper(value: object, depth: int) -> bool:
+    """Say whether tables or lists are nested more deeply, without going all the way."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return bool(inner) and (depth == 0 or any(_is_deeper(entry, depth - 1) for entry in inner))
 
 
 def _change_protocol(raw: dict[str, Any], protocol: str) -> None:
@@ -270,7 +317,7 @@ def _told(error: Any) -> Problem:
     if error["type"] == "missing":
         return path, "is missing; a spec needs it."
     rule = error["msg"].removeprefix("Input ").replace("a valid ", "a ")
-    return path, f"is {error['input']!r}; it {rule}."
+    return path, f"is {shown(error['input'])}; it {rule}."
 
 
 def _keys_at(location: tuple[str | int, ...]) -> list[str]:
@@ -287,10 +334,11 @@ def _benchmark_problems(raw: Mapping[str, Any]) -> list[Problem]:
     if not isinstance(name, str) or not isinstance(protocol, str):
         return []  # reported as a wrong type already
     if name not in names:
-        return [("benchmark", f"is {name!r}; {nearest(name, names)}")]
+        return [("benchmark", f"is {shown(name)}; {nearest(name, names)}")]
     protocols = [source for known, source in RECIPES if known == name]
     if protocol not in protocols:
-        return [("protocol", f"is {protocol!r}; {name} is defined for {', '.join(protocols)}.")]
+        known = ", ".join(protocols)
+        return [("protocol", f"is {shown(protocol)}; {name} is defined for {known}.")]
     return []
 
 
@@ -300,13 +348,25 @@ def _read_methods(raw: Mapping[str, Any]) -> tuple[dict[str, MethodTable], list[
         return {}, []
     if not tables:
         return {}, [("methods", "is empty; add a table such as [methods.er].")]
-    learner = raw.get("learner")
-    shared = learner if isinstance(learner, Mapping) else {}
     methods, problems = {}, []
     for name, table in tables.items():
         if not isinstance(table, Mapping):
             continue  # reported as a wrong type already
-        method, of_this = read_method(name, tables, shared=shared)
+        method, of_this = read_method(name, tables)
+        problems += [(f"methods.{name}{path}", message) for path, message in of_this]
+        if method is not None:
+            methods[name] = method
+    return methods, problems
+
+
+def _ask_parts(raw: Mapping[str, Any]) -> tuple[dict[str, MethodTable], list[Problem]]:
+    """Read methods again, with the parts that they are made of."""
+    # Torch takes its time to import; until here nothing needed it.
+    from recollect.experiments.part_checks import read_with_parts
+
+    methods, problems = {}, []
+    for name in raw["methods"]:
+        method, of_this = read_with_parts(name, raw["methods"], shared=raw.get("learner", {}))
         problems += [(f"methods.{name}{path}", message) for path, message in of_this]
         if method is not None:
             methods[name] = method

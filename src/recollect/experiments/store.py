@@ -3,6 +3,7 @@
     records/BENCHMARK/METHOD-HASH-sSEED.parquet    one row, there whole or not at all
     records/BENCHMARK/METHOD-HASH.parquet          the seeds of one cell, once they were packed
     checkpoints/BENCHMARK/METHOD-HASH-sSEED/       where a run is, while it is not done
+    checkpoints/BENCHMARK/METHOD-HASH-sSEED.kept-1/  where it was, when it could not be continued
     claims/BENCHMARK/METHOD-HASH-sSEED             held by the process that runs it
 
 All records in one line: `duckdb.sql("select * from 'STORE/records/*/*.parquet'")`.
@@ -10,23 +11,28 @@ All records in one line: `duckdb.sql("select * from 'STORE/records/*/*.parquet'"
 
 import errno
 import fcntl
+import gc
 import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import final
+from typing import Final, final
 from uuid import uuid4
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from recollect.errors import StoreError
+from recollect.experiments.cell import Cell
 from recollect.experiments.columns import from_table, to_table
 from recollect.experiments.record import Record
 from recollect.experiments.request import Request
+from recollect.files import require_file
+
+_MAX_RECORD_BYTES: Final = 1_000_000_000
 
 
 @final
@@ -62,8 +68,17 @@ class Store:
     def is_done(self, request: Request) -> bool:
         """Say whether the run is in the store."""
         return self.record_path(request).exists() or request.seed in _packed_seeds(
-            self._packed_path(request)
+            self._packed_path(request.cell)
         )
+
+    def done_seeds(self, cell: Cell) -> frozenset[int]:
+        """Return the seeds with which a cell is in the store."""
+        packed = self._packed_path(cell)
+        begin = f"{packed.stem}-s"
+        with self._while_nobody_packs():
+            names = (path.stem for path in packed.parent.glob(f"{begin}*.parquet"))
+            seeds = (name.removeprefix(begin) for name in names)
+            return _packed_seeds(packed) | {int(seed) for seed in seeds if seed.isdecimal()}
 
     def add(self, request: Request, record: Record) -> Path:
         """Write the record of a run. One that failed stands beside others of the same run.
@@ -85,13 +100,15 @@ class Store:
     def record(self, request: Request) -> Record | None:
         """Return the record of a run: the one that is done, else the last that failed."""
         path = self.record_path(request)
-        failed = sorted(path.parent.glob(f"{request.key}.failed-*.parquet"))
-        for candidate in (path, *reversed(failed)):
-            if candidate.exists():
-                return _read(candidate)[0]
-            if candidate == path and request.seed in _packed_seeds(self._packed_path(request)):
-                packed = _read(self._packed_path(request))
-                return next(record for record in packed if record.seed == request.seed)
+        with self._while_nobody_packs():
+            failed = sorted(path.parent.glob(f"{request.key}.failed-*.parquet"))
+            for candidate in (path, *reversed(failed)):
+                if candidate.exists():
+                    return read_file(candidate)[0]
+                packed_path = self._packed_path(request.cell)
+                if candidate == path and request.seed in _packed_seeds(packed_path):
+                    packed = read_file(packed_path)
+                    return next(record for record in packed if record.seed == request.seed)
         return None
 
     def records(self) -> list[Record]:
@@ -101,10 +118,11 @@ class Store:
             StoreError: A file is damaged or of a newer layout.
         """
         latest: dict[tuple[str, int, str], Record] = {}
-        # Failures in the order they happened, then what is done, so that the last one stands.
-        paths = sorted((self.root / "records").glob("*/*.parquet"), key=_order)
-        for record in (record for path in paths for record in _read(path)):
-            latest[record.spec_hash, record.seed, record.protocol] = record
+        with self._while_nobody_packs(), _uncollected():
+            # Failures in the order they happened, then what is done, so that the last one stands.
+            paths = sorted((self.root / "records").glob("*/*.parquet"), key=_order)
+            for record in (record for path in paths for record in read_file(path)):
+                latest[record.spec_hash, record.seed, record.protocol] = record
         return sorted(
             latest.values(), key=lambda r: (r.benchmark, r.method, r.capacity, r.spec_hash, r.seed)
         )
@@ -113,6 +131,7 @@ class Store:
         """Put the finished runs of each cell into one file, which is smaller and quicker to read.
 
         Nothing is lost if it is interrupted; a run may then be there twice, which does no harm.
+        Processes that pack at the same time take turns.
 
         Returns:
             The files of cells that had runs to pack.
@@ -120,6 +139,18 @@ class Store:
         Raises:
             StoreError: The disk is full or not writable, or a file is damaged.
         """
+        if not (self.root / "records").is_dir():
+            return []
+        with store_explained(self.root):
+            handle = os.open(self.root / "records", os.O_RDONLY)
+        try:
+            with store_explained(self.root):
+                fcntl.flock(handle, fcntl.LOCK_EX)  # the kernel lets go of it when its holder dies
+            return self._pack()
+        finally:
+            os.close(handle)
+
+    def _pack(self) -> list[Path]:
         cells: dict[Path, list[Path]] = {}
         for path in sorted((self.root / "records").glob("*/*-s*.parquet")):
             key, dash, seed = path.stem.rpartition("-s")
@@ -127,8 +158,8 @@ class Store:
                 cells.setdefault(path.with_name(f"{key}.parquet"), []).append(path)
         for packed, singles in cells.items():
             sources = [*([packed] if packed.exists() else []), *singles]
-            by_seed = {record.seed: record for path in sources for record in _read(path)}
-            table = pa.concat_tables([to_table(by_seed[seed]) for seed in sorted(by_seed)])
+            by_seed = {record.seed: record for path in sources for record in read_file(path)}
+            table = to_table(*(by_seed[seed] for seed in sorted(by_seed)))
             sink = pa.BufferOutputStream()
             pq.write_table(table, sink, compression="zstd", compression_level=19)
             with store_explained(self.root):
@@ -137,9 +168,23 @@ class Store:
                     path.unlink()
         return list(cells)
 
-    def _packed_path(self, request: Request) -> Path:
-        name = f"{request.cell.method}-{request.cell.spec_hash[:8]}.parquet"
-        return self.root / "records" / request.cell.benchmark / name
+    @contextmanager
+    def _while_nobody_packs(self) -> Iterator[None]:
+        """Keep records where they are while the block reads them.
+
+        A store that cannot be locked (some network disks) is read all the same: packing cannot lock
+        it either, and says so.
+        """
+        with ExitStack() as held:
+            with suppress(OSError):
+                handle = os.open(self.root / "records", os.O_RDONLY)
+                held.callback(os.close, handle)
+                fcntl.flock(handle, fcntl.LOCK_SH)
+            yield
+
+    def _packed_path(self, cell: Cell) -> Path:
+        name = f"{cell.method}-{cell.spec_hash[:8]}.parquet"
+        return self.root / "records" / cell.benchmark / name
 
     # --- runs that are not done -------------------------------------------------------------------
 
@@ -237,7 +282,22 @@ def _packed_seeds(path: Path) -> frozenset[int]:
 
 @lru_cache(maxsize=1024)
 def _seeds_in(path: Path, _changed: int) -> frozenset[int]:
-    return frozenset(record.seed for record in _read(path))
+    return frozenset(record.seed for record in read_file(path))
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep Python from looking for garbage in a block that makes a million tuples, and none.
+
+    It would look through all of them again and again, for half of the time of reading.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _order(path: Path) -> tuple[bool, str, str]:
@@ -245,13 +305,23 @@ def _order(path: Path) -> tuple[bool, str, str]:
     return not failed, key, failed
 
 
-def _read(path: Path) -> list[Record]:
+def read_file(path: Path) -> list[Record]:
+    """Return the records of one file.
+
+    Raises:
+        StoreError: It is damaged or of a newer layout.
+    """
     try:
-        # One file at a time: a table read by its folder would take types from the first file.
-        return from_table(pq.ParquetFile(path).read())
-    except (pa.ArrowException, OSError) as error:
+        require_file(path, max_bytes=_MAX_RECORD_BYTES)
+        # One file at a time: a table read by its folder would take types from the first file. And
+        # its bytes: pyarrow takes some paths for addresses, and none that is no text.
+        found = from_table(pq.ParquetFile(pa.BufferReader(path.read_bytes())).read())
+        if not found:
+            raise StoreError("it holds no run; move it away and run its cell again.")
+        return found
+    except StoreError as error:
+        raise StoreError(f"`{path}`: {error}") from error
+    except Exception as error:  # of damaged bytes pyarrow makes nearly any kind
         raise StoreError(
             f"`{path}` cannot be read ({error}); move it away and run its cell again."
         ) from error
-    except StoreError as error:
-        raise StoreError(f"`{path}`: {error}") from error

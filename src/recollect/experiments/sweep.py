@@ -15,7 +15,8 @@ from typing import IO, Any, Final
 
 from recollect.errors import StoreError, WorkerError
 from recollect.experiments.events import Event
-from recollect.experiments.execute import CHECKPOINT_SHARE, failed_record
+from recollect.experiments.execute import failed_record
+from recollect.experiments.machine import CHECKPOINT_SHARE
 from recollect.experiments.request import Request
 from recollect.experiments.store import Store
 
@@ -64,8 +65,9 @@ def sweep(
             of them has in hand is waited for, and taken over should that command die.
         workers: Processes.
         threads: Torch threads of each. One is the most efficient, unless runs are fewer than cores.
-        on_event: Told what happens.
-        should_stop: Asked about ten times a second; all runs then save their place.
+        on_event: Called with each event.
+        should_stop: Called about ten times a second. Once it returns True, all runs save their
+            place.
         on_tick: Called about ten times a second.
         checkpoint_share: Share of the time that saving may take.
 
@@ -106,7 +108,7 @@ def sweep(
 
 
 @dataclass
-class _Hand:
+class _Worker:
     """A worker process and what it is doing."""
 
     process: "subprocess.Popen[bytes]"
@@ -115,16 +117,16 @@ class _Hand:
     is_ready: bool = False
     unread: bytes = b""
 
-    def give(self, request: Request) -> None:
+    def send(self, request: Request) -> None:
         self.request = request
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(request.to_json().encode() + b"\n")
             self.process.stdin.flush()
-        except BrokenPipeError:  # it is dead; the end of its output will say so
+        except BrokenPipeError:  # it is dead; `_listen` sees the end of its output
             return
 
-    def dismiss(self) -> None:
+    def close_input(self) -> None:
         assert self.process.stdin is not None
         try:
             self.process.stdin.close()
@@ -132,13 +134,13 @@ class _Hand:
             return
 
     def close(self) -> None:
-        """Give back what the process took."""
-        self.dismiss()
+        """Close the pipes and files of the process."""
+        self.close_input()
         self.errors.close()
         if self.process.stdout is not None:
             self.process.stdout.close()
 
-    def last_words(self) -> str:
+    def stderr_tail(self) -> str:
         self.errors.seek(0)
         return self.errors.read().decode(errors="replace")[-2000:].strip()
 
@@ -159,7 +161,7 @@ class _Sweep:
         self.pending, self.store = deque(missing), store
         self.num_workers, self.threads = num_workers, threads
         self.on_event, self.share = on_event, share
-        self.hands: list[_Hand] = []
+        self.workers: list[_Worker] = []
         self.elsewhere: list[tuple[float, Request]] = []
         self.awaited: set[str] = set()
         self.tries: Counter[str] = Counter()
@@ -168,13 +170,13 @@ class _Sweep:
         self.selector = selectors.DefaultSelector()
 
     def go(self, should_stop: Callable[[], bool], on_tick: Callable[[], None]) -> bool:
-        while self.pending or self.elsewhere or any(hand.request for hand in self.hands):
+        while self.pending or self.elsewhere or any(worker.request for worker in self.workers):
             if should_stop():
                 self._stop(on_tick)
                 self.selector.close()
                 return True
-            self._ask_again()
-            self._hand_out()
+            self._retry_elsewhere()
+            self._assign()
             self._listen()
             on_tick()
         self._stop(on_tick)
@@ -183,43 +185,43 @@ class _Sweep:
 
     def abandon(self) -> None:
         """Let every worker save its place, but do not wait for long."""
-        for hand in self.hands:
-            hand.dismiss()
+        for worker in self.workers:
+            worker.close_input()
         deadline = time.monotonic() + 5
-        for hand in self.hands:
+        for worker in self.workers:
             try:
-                hand.process.wait(max(0.0, deadline - time.monotonic()))
+                worker.process.wait(max(0.0, deadline - time.monotonic()))
             except (subprocess.TimeoutExpired, KeyboardInterrupt):
-                hand.process.kill()
-                hand.process.wait()
-            hand.close()
+                worker.process.kill()
+                worker.process.wait()
+            worker.close()
         self.selector.close()
 
     def _stop(self, on_tick: Callable[[], None]) -> None:
-        for hand in self.hands:
-            hand.dismiss()
+        for worker in self.workers:
+            worker.close_input()
         deadline = time.monotonic() + _PATIENCE
-        while self.hands:
+        while self.workers:
             self._listen(is_stopping=True)
             on_tick()
             if time.monotonic() > deadline:
-                for hand in self.hands:
-                    hand.process.kill()
+                for worker in self.workers:
+                    worker.process.kill()
 
-    def _ask_again(self) -> None:
+    def _retry_elsewhere(self) -> None:
         """Take up runs of other commands again, once there is nothing else to do."""
         now = time.monotonic()
         if not self.pending:
             self.pending.extend(request for due, request in self.elsewhere if due <= now)
             self.elsewhere = [(due, request) for due, request in self.elsewhere if due > now]
 
-    def _hand_out(self) -> None:
-        idle = [hand for hand in self.hands if hand.request is None]
-        while self.pending and (idle or len(self.hands) < self.num_workers):
-            hand = idle.pop() if idle else self._hire()
-            hand.give(self.pending.popleft())
+    def _assign(self) -> None:
+        idle = [worker for worker in self.workers if worker.request is None]
+        while self.pending and (idle or len(self.workers) < self.num_workers):
+            worker = idle.pop() if idle else self._start_worker()
+            worker.send(self.pending.popleft())
 
-    def _hire(self) -> _Hand:
+    def _start_worker(self) -> _Worker:
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the worker ends
         command = [sys.executable, "-P", "-m", "recollect.experiments.worker"]
         process = subprocess.Popen(
@@ -229,40 +231,40 @@ class _Sweep:
             stderr=errors,
             env=_environment(self.threads),
         )
-        hand = _Hand(process, errors)
-        self.hands.append(hand)
+        worker = _Worker(process, errors)
+        self.workers.append(worker)
         assert process.stdout is not None
-        self.selector.register(process.stdout, selectors.EVENT_READ, hand)
-        return hand
+        self.selector.register(process.stdout, selectors.EVENT_READ, worker)
+        return worker
 
     def _listen(self, *, is_stopping: bool = False) -> None:
         for ready, _ in self.selector.select(_TICK):
-            hand: _Hand = ready.data
-            for message in self._messages(hand):
-                self._note(hand, message)
-            if hand.process.stdout is not None and hand.process.stdout.closed:
-                self._bury(hand, is_stopping=is_stopping)
+            worker: _Worker = ready.data
+            for message in self._messages(worker):
+                self._note(worker, message)
+            if worker.process.stdout is not None and worker.process.stdout.closed:
+                self._reap(worker, is_stopping=is_stopping)
 
-    def _messages(self, hand: _Hand) -> Iterator[dict[str, Any]]:
-        assert hand.process.stdout is not None
-        content = os.read(hand.process.stdout.fileno(), 1 << 16)
-        *lines, hand.unread = (hand.unread + content).split(b"\n")
+    def _messages(self, worker: _Worker) -> Iterator[dict[str, Any]]:
+        assert worker.process.stdout is not None
+        content = os.read(worker.process.stdout.fileno(), 1 << 16)
+        *lines, worker.unread = (worker.unread + content).split(b"\n")
         yield from (json.loads(line) for line in lines)
         if not content:
-            self.selector.unregister(hand.process.stdout)
-            hand.process.stdout.close()
+            self.selector.unregister(worker.process.stdout)
+            worker.process.stdout.close()
 
-    def _note(self, hand: _Hand, message: dict[str, Any]) -> None:
+    def _note(self, worker: _Worker, message: dict[str, Any]) -> None:
         kind = message.pop("kind")
         if kind == "ready":
-            hand.is_ready = True
+            worker.is_ready = True
             return
-        request = hand.request
+        request = worker.request
         assert request is not None
         if kind == "store-error":
             raise StoreError(message["message"])
         if kind not in ("started", "anew", "progress"):
-            hand.request = None
+            worker.request = None
         if kind == "done":
             self.num_done += message["is_new"]
             self.num_there += not message["is_new"]
@@ -271,28 +273,30 @@ class _Sweep:
         elif kind == "elsewhere":
             self.elsewhere.append((time.monotonic() + _LOOK_AGAIN, request))
             if request.key in self.awaited:
-                return  # it is asked about again and again, and told once
+                return  # it is tried again and again, but reported once
             self.awaited.add(request.key)
         self.on_event(Event(kind, request, **message))
 
-    def _bury(self, hand: _Hand, *, is_stopping: bool) -> None:
-        """Take leave of a worker; if it died at work, see that the work is continued."""
-        code = hand.process.wait()
-        self.hands.remove(hand)
-        last_words = hand.last_words()
-        hand.close()
-        request = hand.request
+    def _reap(self, worker: _Worker, *, is_stopping: bool) -> None:
+        """Forget a worker that ended. If it died during a run, queue the run again."""
+        code = worker.process.wait()
+        self.workers.remove(worker)
+        stderr_tail = worker.stderr_tail()
+        worker.close()
+        request = worker.request
         if request is None or is_stopping:
             return
-        if not hand.is_ready:
-            raise WorkerError(f"a worker could not start ({_how(code)}). It said:\n{last_words}")
+        if not worker.is_ready:
+            raise WorkerError(f"a worker could not start ({_how(code)}). It said:\n{stderr_tail}")
         self.tries[request.key] += 1
         told = f"its worker ended with {_how(code)}"
         if self.tries[request.key] < _MOST_TRIES:
             self.pending.appendleft(request)
             self.on_event(Event("died", request, message=f"{told}; the run is continued"))
             return
-        error = f"{told}, {_MOST_TRIES} times. It may need more memory than there is.\n{last_words}"
+        error = (
+            f"{told}, {_MOST_TRIES} times. It may need more memory than there is.\n{stderr_tail}"
+        )
         self.store.add(request, failed_record(request, error))
         self.failed.append(request)
         self.on_event(Event("failed", request, message=error))
@@ -312,7 +316,7 @@ def _environment(threads: int) -> dict[str, str]:
 
 
 def _ignore(_event: Event | None = None) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 def _how(code: int) -> str:

@@ -1,12 +1,12 @@
 """Ask for cells of the paper's tables by name."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from recollect.experiments.cell import cells
+from recollect.experiments.cell import Cell, cells
 from recollect.experiments.configs import config_path
-from recollect.experiments.request import Request, requests
-from recollect.experiments.spec import load_spec
+from recollect.experiments.request import Request, check_num_runs, requests
+from recollect.experiments.spec import Spec, load_spec
 
 
 class WantedCell(Protocol):
@@ -29,19 +29,42 @@ class WantedCell(Protocol):
         """How examples pass the network."""
 
 
-def requests_for(wanted: Iterable[WantedCell], seeds: Iterable[int]) -> list[Request]:
-    """Look up cells in the specs that come with the package, and ask for them with each seed.
+def cells_for(wanted: Iterable[WantedCell]) -> list[Cell]:
+    """Look up cells in the specs that come with the package, each once.
 
     Raises:
         ConfigError: A benchmark has no spec, or its spec has no such method.
     """
-    seeds = list(seeds)
-    asked: dict[tuple[str, int], Request] = {}
-    for cell in wanted:
-        overrides = [f"learner.passes={cell.passes}"]
-        spec = load_spec(config_path(cell.benchmark), overrides=overrides)
-        sizes = [cell.capacity] if cell.capacity else None
-        resolved = cells(spec, methods=[cell.method], memory=sizes)
-        for request in requests(resolved, seeds, overrides=overrides):
-            asked.setdefault((request.key, request.seed), request)
-    return sorted(asked.values(), key=lambda request: request.seed)
+    return [cell for cell, _ in _looked_up(wanted)]
+
+
+def requests_for(wanted: Iterable[WantedCell], seeds: Sequence[int]) -> list[Request]:
+    """Look up cells in the specs that come with the package, and ask for them with each seed.
+
+    Raises:
+        ConfigError: A benchmark has no spec, its spec has no such method, or they are too many.
+    """
+    found = list(_looked_up(wanted))
+    check_num_runs(len(found), len(seeds))
+    asked = [
+        request
+        for cell, overrides in found
+        for request in requests([cell], seeds, overrides=overrides)
+    ]
+    return sorted(asked, key=lambda request: request.seed)
+
+
+def _looked_up(wanted: Iterable[WantedCell]) -> Iterator[tuple[Cell, list[str]]]:
+    """Yield each cell once, and the overrides that made it."""
+    specs: dict[tuple[str, str], Spec] = {}
+    seen: set[str] = set()
+    for place in wanted:
+        overrides = [f"learner.passes={place.passes}"]
+        key = (place.benchmark, place.passes)
+        if key not in specs:
+            specs[key] = load_spec(config_path(place.benchmark), overrides=overrides)
+        sizes = [place.capacity] if place.capacity else None
+        for cell in cells(specs[key], methods=[place.method], memory=sizes):
+            if cell.spec_hash not in seen:
+                seen.add(cell.spec_hash)
+                yield cell, overrides

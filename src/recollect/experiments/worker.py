@@ -30,7 +30,7 @@ class Worker:
     Args:
         store: Where records go.
         checkpoint_share: Share of the time that saving may take.
-        out: Where events are told.
+        out: Where events are written.
     """
 
     def __init__(self, store: Store, checkpoint_share: float, out: TextIO) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 from perf.page import write_page
 from perf.questions import QUESTIONS, ROOT
 from perf.surroundings import load, surroundings
-from recollect.experiments.machine import commit
+from recollect.experiments.running.machine import commit
 
 Stored = dict[str, Any]
 

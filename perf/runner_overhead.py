@@ -23,16 +23,16 @@ import torch
 from torch import Tensor
 
 from recollect.benchmarks import Benchmark
-from recollect.experiments import execute as executing
-from recollect.experiments.build import build
-from recollect.experiments.cell import Cell, cells
-from recollect.experiments.configs import config_path
-from recollect.experiments.execute import execute
-from recollect.experiments.looking import Looker
-from recollect.experiments.record import CurvePoint
-from recollect.experiments.request import Request, requests
-from recollect.experiments.spec import load_spec
-from recollect.experiments.store import Store
+from recollect.experiments.records.record import CurvePoint
+from recollect.experiments.records.store import Store
+from recollect.experiments.running import execute as executing
+from recollect.experiments.running.evaluator import Looker
+from recollect.experiments.running.execute import execute
+from recollect.experiments.specs.build import build
+from recollect.experiments.specs.cell import Cell, cells
+from recollect.experiments.specs.configs import config_path
+from recollect.experiments.specs.request import Request, requests
+from recollect.experiments.specs.spec import load_spec
 from recollect.learner import Learner, StepReport
 
 _LIMIT = 0.03

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from perf.peers.process import PYTHON
-from recollect.experiments.machine import commit, machine, usable_cores, versions
+from recollect.experiments.running.machine import commit, machine, usable_cores, versions
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _PEERS = ("avalanche-lib", "capymoa")

@@ -26,8 +26,8 @@ from perf.bare import BareJointER
 from perf.filling import fill_bare
 from perf.measuring import alternate, one_thread
 from perf.shapes import BATCH, CAPACITY, SHAPES
-from recollect.experiments.machine import usable_cores
-from recollect.experiments.store import read_records
+from recollect.experiments.records.store import read_records
+from recollect.experiments.running.machine import usable_cores
 
 _TITLES = {"one": "one worker", "two": "two workers"}
 _COLUMNS = ("", "s by the clock", "of them outside runs", "s of CPU a run")

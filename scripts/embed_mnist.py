@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from recollect.datasets.downloads import no_progress
 from recollect.datasets.embedded_mnist import decode, encode
+from recollect.datasets.files.downloads import no_progress
 from recollect.datasets.mnist import MNIST
 
 TRAIN_A_CLASS = 2150

@@ -13,12 +13,12 @@ from dataclasses import replace
 
 import torch
 
-from recollect.experiments.cell import Cell
-from recollect.experiments.execute import execute
-from recollect.experiments.machine import machine, versions
-from recollect.experiments.record import Record
-from recollect.experiments.request import Request
-from recollect.experiments.sameness import without_times
+from recollect.experiments.records.compare_records import without_times
+from recollect.experiments.records.record import Record
+from recollect.experiments.running.execute import execute
+from recollect.experiments.running.machine import machine, versions
+from recollect.experiments.specs.cell import Cell
+from recollect.experiments.specs.request import Request
 from recollect.reports.reading import read_store
 from studies.pack import ROOT, STORES
 

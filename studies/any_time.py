@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import CellRuns, accuracy_over_time, final_accuracy
 from recollect.reports.names import benchmark_title
 from recollect.reports.statistics import PairedDifference, Summary, corrected, paired_difference

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import (
     CellRuns,
     accuracy_just_learnt,

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import correlation, fmean
 from typing import Any, Final
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import CellRuns
 from recollect.reports.numbers import percent
 from recollect.reports.statistics import summarise

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from recollect.paper.formats import MARKS
+from recollect.paper.numbers import PAPER_SEEDS
+from recollect.paper.tables import Comparison, JudgedClaim, Variant
 from recollect.reports.numbers import points
-from recollect.reports.paper import Comparison, JudgedClaim, Variant
-from recollect.reports.paper_formats import MARKS
-from recollect.reports.paper_numbers import PAPER_SEEDS
 from studies.tables import pair_title
 
 Where = tuple[str, Variant]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import CellRuns, group_cells
 from recollect.reports.colours import ramp
 from recollect.reports.numbers import certainty, percent

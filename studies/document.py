@@ -15,13 +15,14 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
+from recollect.paper.figures import draw_comparison
+from recollect.paper.formats import as_markdown
+from recollect.paper.numbers import CAPACITY, EXHIBITS
+from recollect.paper.tables import Comparison, compare
 from recollect.reports.cells import CellRuns, group_cells
-from recollect.reports.figures import draw_comparison, write_figure
+from recollect.reports.figures import write_figure
 from recollect.reports.names import benchmark_title
-from recollect.reports.paper import Comparison, compare
-from recollect.reports.paper_formats import as_markdown
-from recollect.reports.paper_numbers import CAPACITY, EXHIBITS
 from recollect.reports.reading import read_store
 from studies import front, mir_learner, optimizers, pgd_weights, recalibrate, scores
 from studies import readings_mini_imagenet_split as mini

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from recollect.paper.numbers import CAPACITY, Metric
+from recollect.paper.tables import Comparison, JudgedClaim, Variant
 from recollect.reports.names import benchmark_title
-from recollect.reports.paper import Comparison, JudgedClaim, Variant
-from recollect.reports.paper_numbers import CAPACITY, Metric
 from recollect.reports.statistics import Summary
 from studies.tables import pair_title
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import CellRuns, final_accuracy
 from recollect.reports.names import method_title
 from studies.draw_gains import draw_mean

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import (
     CellRuns,
     accuracy_just_learnt,

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import CellRuns, final_accuracy
 from recollect.reports.numbers import percent, points
 from recollect.reports.statistics import Summary, paired_difference

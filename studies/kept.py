@@ -14,10 +14,10 @@ from typing import Any
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from recollect.experiments.cell import Cell
-from recollect.experiments.columns import from_table, to_table
-from recollect.experiments.machine import commit, machine, versions
-from recollect.experiments.record import Record
+from recollect.experiments.records.columns import from_table, to_table
+from recollect.experiments.records.record import Record
+from recollect.experiments.running.machine import commit, machine, versions
+from recollect.experiments.specs.cell import Cell
 
 Identity = tuple[str, int]
 Row = dict[str, Any]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting, flat_spec
 from recollect.reports.names import method_title
 from recollect.reports.numbers import percent, points

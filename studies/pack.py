@@ -6,7 +6,7 @@ python -m studies.pack && python -m studies.document
 from pathlib import Path
 from typing import Final
 
-from recollect.experiments.store import Store
+from recollect.experiments.records.store import Store
 
 ROOT: Final = Path(__file__).parents[1]
 # The tables; the same at the lineage's rate; MNIST-S of the tables on another kind of processor;

@@ -17,10 +17,10 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from recollect.experiments.build import build
-from recollect.experiments.cell import Cell, cells
-from recollect.experiments.configs import config_path
-from recollect.experiments.spec import load_spec
+from recollect.experiments.specs.build import build
+from recollect.experiments.specs.cell import Cell, cells
+from recollect.experiments.specs.configs import config_path
+from recollect.experiments.specs.spec import load_spec
 from recollect.reports.names import benchmark_title
 from recollect.rules import GradientSum, PrincipalDirection
 from studies.kept import Row, has_row, made_here, mean_entries, read_rows, write_rows

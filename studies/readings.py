@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from recollect.experiments.cell import Cell, cells
-from recollect.experiments.record import Record
-from recollect.experiments.request import Request
-from recollect.experiments.spec import check_spec
+from recollect.experiments.records.record import Record
+from recollect.experiments.specs.cell import Cell, cells
+from recollect.experiments.specs.request import Request
+from recollect.experiments.specs.spec import check_spec
 from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting, group_cells
 from recollect.reports.numbers import percent, points
 from recollect.reports.statistics import Summary, paired_difference

@@ -9,8 +9,8 @@ five segments at their length, but for 250 examples each to judge by.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from recollect.experiments.configs import config_path
-from recollect.experiments.spec import load_spec
+from recollect.experiments.specs.configs import config_path
+from recollect.experiments.specs.spec import load_spec
 from studies.reading import Reading
 from studies.tables import PAPER_METHODS
 

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from recollect.experiments.build import build
-from recollect.experiments.cell import Cell
+from recollect.experiments.specs.build import build
+from recollect.experiments.specs.cell import Cell
 from recollect.metrics import evaluate
 from recollect.reports.statistics import paired_difference, summarise
 from studies.kept import Row, has_row, made_here, read_rows, write_rows

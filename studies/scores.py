@@ -18,8 +18,8 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from recollect.experiments.build import build
-from recollect.experiments.cell import Cell
+from recollect.experiments.specs.build import build
+from recollect.experiments.specs.cell import Cell
 from recollect.memory import Memory
 from recollect.storage import ConfidenceReservoir
 from studies.kept import Row, has_row, made_here, mean_entries, read_rows, write_rows

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import CellRuns, final_accuracy
 from recollect.reports.names import benchmark_title
 from recollect.reports.numbers import percent, points

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting, group_cells
 from recollect.reports.numbers import percent
 from recollect.reports.series import mean_matrix

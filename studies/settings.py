@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from recollect.experiments.cell import Cell
-from recollect.experiments.method_tables import read_method
+from recollect.experiments.specs.cell import Cell
+from recollect.experiments.specs.method_tables import read_method
 from studies.choose import Standing, chosen
 from studies.space import Study
 

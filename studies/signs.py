@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import CellRuns, final_accuracy, group_cells
 from recollect.reports.numbers import certainty
 from recollect.reports.statistics import PairedDifference, corrected, paired_difference

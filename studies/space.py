@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from recollect.errors import ConfigError
-from recollect.experiments.cell import Cell, cells
-from recollect.experiments.spec import check_spec
+from recollect.experiments.specs.cell import Cell, cells
+from recollect.experiments.specs.spec import check_spec
 
 Settings = dict[str, Any]
 

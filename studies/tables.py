@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
+from recollect.paper.numbers import CAPACITY, EXHIBITS, Metric
 from recollect.reports.cells import (
     CellRuns,
     accuracy_just_learnt,
@@ -16,7 +17,6 @@ from recollect.reports.cells import (
 )
 from recollect.reports.names import benchmark_title, method_title
 from recollect.reports.numbers import certainty, percent, points, seconds
-from recollect.reports.paper_numbers import CAPACITY, EXHIBITS, Metric
 from recollect.reports.statistics import (
     PairedDifference,
     Summary,

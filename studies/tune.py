@@ -13,10 +13,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from recollect.cli.sweeping import sweep_shown
-from recollect.experiments.configs import config_root
-from recollect.experiments.request import Request
-from recollect.experiments.store import Store
+from recollect.cli.terminal.sweeping import sweep_shown
+from recollect.experiments.records.store import Store
+from recollect.experiments.specs.configs import config_root
+from recollect.experiments.specs.request import Request
 from studies.choose import Kept, finalists, standings
 from studies.kept import identity, read_kept, write_kept
 from studies.page import write_page

@@ -12,8 +12,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from recollect.atomic_files import replaced_whole
 from recollect.errors import CheckpointError
-from recollect.files import replaced_whole
 
 _KIND = "recollect-learner"
 _VERSION = 1

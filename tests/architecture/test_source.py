@@ -13,13 +13,13 @@ FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
 
 # Those who make, score or show a benchmark know of tasks and segments; who learns does not.
 MAY_SAY_TASK = (
-    "streams", "metrics", "experiments", "reports", "benchmarks", "cli", "datasets", "testing",
+    "streams", "metrics", "experiments", "paper", "reports", "benchmarks", "cli", "datasets", "testing",
 )  # fmt: skip
 # The one needs torch's initialisation, the other lends a generator to dropout.
 # `watching.py` looks at the global generators to say whether a policy drew from them.
 # Augmentations draw from torch's generator like any library's, and the learner lends it its own.
 MAY_USE_GLOBAL_RANDOMNESS = (
-    "models/seeded.py", "learner/randomness.py", "testing/watching.py", "augment/crop.py",
+    "models/seeded.py", "rollback/generators.py", "testing/watching.py", "augment/crop.py",
     "augment/flip.py", "augment/colour.py",
 )  # fmt: skip
 

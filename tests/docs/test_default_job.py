@@ -9,8 +9,8 @@ from studies import document
 from studies.tables import View
 
 from recollect.cli.run import MAIN_JOB
-from recollect.experiments.configs import config_path
-from recollect.experiments.spec import Spec, load_spec
+from recollect.experiments.specs.configs import config_path
+from recollect.experiments.specs.spec import Spec, load_spec
 from recollect.reports.cells import CellRuns, final_accuracy
 
 

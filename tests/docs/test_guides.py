@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.experiments.cell import cells
-from recollect.experiments.configs import config_path
-from recollect.experiments.spec import Spec, load_spec
+from recollect.experiments.specs.cell import cells
+from recollect.experiments.specs.configs import config_path
+from recollect.experiments.specs.spec import Spec, load_spec
 
 ROOT = Path(__file__).parents[2]
 

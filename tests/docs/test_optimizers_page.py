@@ -5,10 +5,10 @@ from studies import document
 from studies.optimizers import SGD, Runs, comparisons, found_runs
 from studies.tables import signed
 
-from recollect.experiments.cell import cells
-from recollect.experiments.configs import config_root
-from recollect.experiments.record import Record
-from recollect.experiments.spec import load_spec
+from recollect.experiments.records.record import Record
+from recollect.experiments.specs.cell import cells
+from recollect.experiments.specs.configs import config_root
+from recollect.experiments.specs.spec import load_spec
 from recollect.reports.cells import final_accuracy
 
 RECORDS = document.optimizer_records()

@@ -19,12 +19,12 @@ from studies.space import FIRST_SEED, Study, load_study
 from typer.testing import CliRunner
 
 from recollect.cli import app
-from recollect.experiments.cell import cells
-from recollect.experiments.configs import config_root
-from recollect.experiments.record import Record
-from recollect.experiments.spec import load_spec
-from recollect.reports.paper import compare
-from recollect.reports.paper_numbers import EXHIBITS
+from recollect.experiments.records.record import Record
+from recollect.experiments.specs.cell import cells
+from recollect.experiments.specs.configs import config_root
+from recollect.experiments.specs.spec import load_spec
+from recollect.paper.numbers import EXHIBITS
+from recollect.paper.tables import compare
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"

@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import StoreError
-from recollect.experiments import sweep as sweeping
-from recollect.experiments.cell import cells
-from recollect.experiments.events import Event
-from recollect.experiments.execute import execute
-from recollect.experiments.record import Record
-from recollect.experiments.request import Request, requests
-from recollect.experiments.sameness import without_times
-from recollect.experiments.spec import load_spec
-from recollect.experiments.store import Store
-from recollect.experiments.sweep import Outcome, sweep
+from recollect.experiments.records.compare_records import without_times
+from recollect.experiments.records.record import Record
+from recollect.experiments.records.store import Store
+from recollect.experiments.running import sweep as sweeping
+from recollect.experiments.running.events import Event
+from recollect.experiments.running.execute import execute
+from recollect.experiments.running.sweep import Outcome, sweep
+from recollect.experiments.specs.cell import cells
+from recollect.experiments.specs.request import Request, requests
+from recollect.experiments.specs.spec import load_spec
 
 pytestmark = pytest.mark.slow
 

@@ -9,10 +9,10 @@ from recollect import METHODS
 from recollect.choices import OPTIONS, ROWS, Option, options_of
 from recollect.cli import app
 from recollect.datasets import CATALOGUE
-from recollect.datasets.listing import LISTING
-from recollect.experiments.method_options import option_defaults, option_types
-from recollect.experiments.method_tables import read_method
-from recollect.experiments.part_checks import read_with_parts
+from recollect.datasets.sources.listing import LISTING
+from recollect.experiments.specs.method_options import option_defaults, option_types
+from recollect.experiments.specs.method_tables import read_method
+from recollect.experiments.specs.part_checks import read_with_parts
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.files import replaced_whole, require_file, write_text
+from recollect.atomic_files import replaced_whole, require_file, write_text
 
 
 def test_a_file_passes_and_a_link_to_one_too(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from recollect import __version__
-from recollect.cli.output import survive_any_text
+from recollect.cli.terminal.output import survive_any_text
 from recollect.errors import RecollectError
 
 # Where each is, and its first sentence: help need not import what takes seconds.

@@ -18,9 +18,9 @@ from rich.progress import (
 from rich.table import Table
 
 from recollect.benchmarks.protocols import BenchmarkName
-from recollect.cli.output import CONTACT_SHEETS, check_output, write_explained
-from recollect.datasets.listing import LISTING, Listed
-from recollect.datasets.roots import cache_root
+from recollect.cli.terminal.output import CONTACT_SHEETS, check_output, write_explained
+from recollect.datasets.files.roots import cache_root
+from recollect.datasets.sources.listing import LISTING, Listed
 
 app = typer.Typer(help="List, fetch, verify and show data sets.", no_args_is_help=True)
 
@@ -93,7 +93,7 @@ def show_data_set(
     if not is_benchmark:
         _known(name)
     from recollect.benchmarks import benchmark
-    from recollect.cli.first_images import first_of_each_class
+    from recollect.cli.terminal.first_images import first_of_each_class
     from recollect.datasets import contact_sheet, load
 
     if is_benchmark:

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from recollect.cli.output import FIGURES, check_output, write_explained
+from recollect.cli.terminal.output import FIGURES, check_output, write_explained
 from recollect.errors import RecollectError
-from recollect.experiments.nearest import nearest
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.reading import read_store
+from recollect.suggestions import nearest
 
 
 class Kind(StrEnum):

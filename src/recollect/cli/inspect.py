@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
-from recollect.cli.output import CONTACT_SHEETS, check_output, write_explained
+from recollect.cli.terminal.output import CONTACT_SHEETS, check_output, write_explained
 from recollect.datasets import contact_sheet
 from recollect.errors import RecollectError
 from recollect.reports.inspection import (

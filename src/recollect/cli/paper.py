@@ -9,15 +9,17 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
-from recollect.cli.missing import show_missing
-from recollect.cli.output import FIGURES, check_output, write_explained
+from recollect.cli.terminal.missing import show_missing
+from recollect.cli.terminal.output import FIGURES, check_output, write_explained
 from recollect.errors import RecollectError
-from recollect.experiments.machine import MOST_WORKERS
-from recollect.experiments.record import Record
-from recollect.experiments.request import MOST_SEED, Request
-from recollect.experiments.store import Store
-from recollect.experiments.wanted import cells_for, requests_for
-from recollect.reports.paper import (
+from recollect.experiments.records.record import Record
+from recollect.experiments.records.store import Store
+from recollect.experiments.running.machine import MOST_WORKERS
+from recollect.experiments.specs.request import MOST_SEED, Request
+from recollect.paper.cells import cells_for, requests_for
+from recollect.paper.formats import as_csv, as_latex, as_markdown, as_terminal, tally
+from recollect.paper.numbers import CAPACITY, EXHIBITS, PAPER_SEEDS, Exhibit
+from recollect.paper.tables import (
     Comparison,
     WantedCell,
     compare,
@@ -25,8 +27,6 @@ from recollect.reports.paper import (
     limited,
     wanted_cells,
 )
-from recollect.reports.paper_formats import as_csv, as_latex, as_markdown, as_terminal, tally
-from recollect.reports.paper_numbers import CAPACITY, EXHIBITS, PAPER_SEEDS, Exhibit
 from recollect.reports.reading import read_store
 
 
@@ -165,7 +165,7 @@ def _cells(wanted: list[Exhibit]) -> list[WantedCell]:
 def _run_missing(asked: list[Request], store: Store, workers: int | None) -> int:
     """Make the runs that the store lacks, shown as `recollect run` shows them; count failures."""
     # Torch takes its time to import; a table of what is there does without it.
-    from recollect.cli.sweeping import sweep_shown
+    from recollect.cli.terminal.sweeping import sweep_shown
 
     try:
         outcome, stopped_by = sweep_shown(asked, store, workers=workers)
@@ -203,7 +203,7 @@ def _write(comparisons: list[Comparison], shape: Format | None, output: Path) ->
             output.write_text(_as_text(comparisons, shape), encoding="utf-8")
         else:
             # matplotlib takes its time to import; only a picture needs it.
-            from recollect.reports.figures import draw_comparison
+            from recollect.paper.figures import draw_comparison
 
             draw_comparison(comparisons[0], output)
     print(f"wrote {output}")

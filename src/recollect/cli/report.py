@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from recollect.cli.output import check_output, write_explained
+from recollect.cli.terminal.output import check_output, write_explained
 from recollect.reports.html import write_report
 from recollect.reports.reading import read_store
 

@@ -6,14 +6,14 @@ from typing import Annotated, Final
 
 import typer
 
-from recollect.cli.output import path_in_words
+from recollect.cli.terminal.output import path_in_words
 from recollect.errors import ConfigError
-from recollect.experiments.cell import cells
-from recollect.experiments.configs import config_path
-from recollect.experiments.machine import CHECKPOINT_SHARE, MOST_WORKERS, usable_cores
-from recollect.experiments.nearest import shown
-from recollect.experiments.request import MOST_SEED, requests
-from recollect.experiments.spec import MOST, Spec, load_spec
+from recollect.experiments.running.machine import CHECKPOINT_SHARE, MOST_WORKERS, usable_cores
+from recollect.experiments.specs.cell import cells
+from recollect.experiments.specs.configs import config_path
+from recollect.experiments.specs.request import MOST_SEED, requests
+from recollect.experiments.specs.spec import MOST, Spec, load_spec
+from recollect.suggestions import shown
 
 MAIN_JOB: Final = "mnist-split"
 _USUAL_STORE: Final = Path("runs")
@@ -103,11 +103,11 @@ def run(
     workers = workers or max(1, usable_cores() // threads)
     # What follows takes its time to import; a mistake is told without it.
     if dry_run:
-        from recollect.cli.missing import show_missing
+        from recollect.cli.terminal.missing import show_missing
 
         show_missing(asked, asked_seeds, out, workers=workers, is_json=as_json)
         return
-    from recollect.cli.sweeping import Wishes, carry_out
+    from recollect.cli.terminal.sweeping import Wishes, carry_out
 
     wanted = requests(
         asked,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from recollect.errors import RecollectError
-from recollect.experiments.verify import verify_store
+from recollect.experiments.records.verify import verify_store
 
 
 def verify(

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from recollect.lazy import import_when_asked
 
 if TYPE_CHECKING:
-    from recollect.datasets.arrays import from_arrays, from_huggingface, from_torch_dataset
     from recollect.datasets.catalogue import CATALOGUE, fetch, load
     from recollect.datasets.contact_sheet import contact_sheet
     from recollect.datasets.examples import Examples, LabelledData
-    from recollect.datasets.folders import image_folder
-    from recollect.datasets.tables import from_table
+    from recollect.datasets.sources.arrays import from_arrays, from_huggingface, from_torch_dataset
+    from recollect.datasets.sources.folders import image_folder
+    from recollect.datasets.sources.tables import from_table
 
 __all__ = [
     "CATALOGUE",
@@ -35,11 +35,11 @@ import_when_asked(
         "LabelledData": "recollect.datasets.examples",
         "contact_sheet": "recollect.datasets.contact_sheet",
         "fetch": "recollect.datasets.catalogue",
-        "from_arrays": "recollect.datasets.arrays",
-        "from_huggingface": "recollect.datasets.arrays",
-        "from_table": "recollect.datasets.tables",
-        "from_torch_dataset": "recollect.datasets.arrays",
-        "image_folder": "recollect.datasets.folders",
+        "from_arrays": "recollect.datasets.sources.arrays",
+        "from_huggingface": "recollect.datasets.sources.arrays",
+        "from_table": "recollect.datasets.sources.tables",
+        "from_torch_dataset": "recollect.datasets.sources.arrays",
+        "image_folder": "recollect.datasets.sources.folders",
         "load": "recollect.datasets.catalogue",
     },
 )

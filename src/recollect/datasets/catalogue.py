@@ -4,9 +4,9 @@ from pathlib import Path
 
 from recollect.datasets.cifar10 import CIFAR10
 from recollect.datasets.dataset import DataSet
-from recollect.datasets.downloads import Progress, no_progress
 from recollect.datasets.embedded_mnist import MNIST_EMBEDDED
 from recollect.datasets.examples import LabelledData
+from recollect.datasets.files.downloads import Progress, no_progress
 from recollect.datasets.mini_imagenet import MINI_IMAGENET
 from recollect.datasets.mnist import FASHION_MNIST, MNIST
 

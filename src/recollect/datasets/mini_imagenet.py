@@ -10,7 +10,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from recollect.datasets.class_images import (
+from recollect.datasets.dataset import DataSet
+from recollect.datasets.examples import Examples, LabelledData
+from recollect.datasets.files.digests import check_file, digest_of
+from recollect.datasets.files.downloads import Progress, no_progress
+from recollect.datasets.files.landing import locked, require_space, staged_folder
+from recollect.datasets.files.roots import cache_root
+from recollect.datasets.sources.class_images import (
     SPLITS,
     ClassImages,
     ImageSource,
@@ -18,14 +24,8 @@ from recollect.datasets.class_images import (
     ZippedFolders,
     find_source,
 )
-from recollect.datasets.dataset import DataSet
-from recollect.datasets.digests import check_file, digest_of
-from recollect.datasets.downloads import Progress, no_progress
-from recollect.datasets.examples import Examples, LabelledData
-from recollect.datasets.landing import locked, require_space, staged_folder
-from recollect.datasets.layouts import find_decoded
-from recollect.datasets.listing import LISTING, About
-from recollect.datasets.roots import cache_root
+from recollect.datasets.sources.layouts import find_decoded
+from recollect.datasets.sources.listing import LISTING, About
 from recollect.errors import DataError
 
 _ARRAYS = ("train-inputs.npy", "train-labels.npy", "test-inputs.npy", "test-labels.npy")

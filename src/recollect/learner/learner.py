@@ -13,53 +13,50 @@ from torch import Tensor, nn
 from recollect.checkpoint import read_checkpoint, write_checkpoint
 from recollect.choices import Passes, Weighs
 from recollect.gradients import Measurement
-from recollect.learner.arrival import as_inputs, as_labels
-from recollect.learner.batch import WEIGHT, Batch, stored_batch, versions_of
-from recollect.learner.checks import (
+from recollect.learner.checks import check_gram, checked_admitted, checked_slots, checked_weights
+from recollect.learner.describing import as_html, in_a_line
+from recollect.learner.evidence import NewcomerEvidence, NoEvidence, VirtualStepProbe
+from recollect.learner.fitting import make_it_fit
+from recollect.learner.label_map import LabelMap
+from recollect.learner.margins import MarginWatch
+from recollect.learner.placement import NOTHING_WRITTEN, Written, written_slots
+from recollect.learner.report import StepReport, Update
+from recollect.learner.saved.rebuilding import rebuilt
+from recollect.learner.saved.state import learner_checkpoint, memory_of, parts_of, restore_learner
+from recollect.memory import Codec, Memory
+from recollect.memory.slot import Id
+from recollect.models import GrowingHead
+from recollect.network.arrival import as_inputs, as_labels
+from recollect.network.batch import WEIGHT, Batch, stored_batch, versions_of
+from recollect.network.checks import (
     check_gradients,
-    check_gram,
     check_untouched,
-    checked_admitted,
     checked_batch,
     checked_example_weights,
     checked_ids,
-    checked_slots,
-    checked_weights,
 )
-from recollect.learner.descent import descend, is_plain_sgd, plain_sgd_step
-from recollect.learner.describing import as_html, in_a_line
-from recollect.learner.fitting import make_it_fit
-from recollect.learner.label_map import LabelMap
-from recollect.learner.margin_watch import MarginWatch
-from recollect.learner.network import Network
-from recollect.learner.passes import (
+from recollect.network.descent import descend, is_plain_sgd, plain_sgd_step
+from recollect.network.network import Network
+from recollect.network.passes import (
     Found,
     IncomingPass,
     check_passes,
     check_weighs,
     find_gradients,
 )
-from recollect.learner.per_example import Loss
-from recollect.learner.placing import NOTHING_WRITTEN, Written, written_slots
-from recollect.learner.preparing import Collate, Preparation, Transform
-from recollect.learner.randomness import (
+from recollect.network.per_example import Loss
+from recollect.network.preparing import Collate, Preparation, Transform
+from recollect.retrieval import Retrieval, Uniform
+from recollect.rollback.generators import (
     derived_generator,
     generator_states,
     lend,
     lent_state,
     set_generator_states,
 )
-from recollect.learner.rebuilding import rebuilt
-from recollect.learner.report import StepReport, Update
-from recollect.learner.scoring import NewcomerEvidence, NoEvidence, VirtualStepProbe
-from recollect.learner.snapshot import Snapshot
-from recollect.learner.state import learner_checkpoint, memory_of, parts_of, restore_learner
-from recollect.learner.surroundings import Surroundings
-from recollect.learner.transaction import Transaction
-from recollect.memory import Codec, Memory
-from recollect.memory.slot import Id
-from recollect.models import GrowingHead
-from recollect.retrieval import Retrieval, Uniform
+from recollect.rollback.snapshot import Snapshot
+from recollect.rollback.surroundings import Surroundings
+from recollect.rollback.transaction import Transaction
 from recollect.rules import GradientSum, Rule
 from recollect.storage import Evidence, Reservoir, Storage
 from recollect.turns import Turns

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from recollect import nested
-from recollect.learner.placing import Written
+from recollect.learner.placement import Written
 from recollect.memory.slot import Id
 
 

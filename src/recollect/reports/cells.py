@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Final
 
-from recollect.experiments.record import Record
-from recollect.experiments.scores import accuracy_matrix
+from recollect.experiments.records.record import Record
+from recollect.experiments.records.scores import accuracy_matrix
 from recollect.metrics import average_accuracy, forgetting, learning_accuracy
 from recollect.reports.names import benchmark_order, method_order, method_title
 from recollect.reports.statistics import (

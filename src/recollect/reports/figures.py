@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from recollect.errors import RecollectError
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import (
     CellRuns,
     by_benchmark,
@@ -18,18 +18,14 @@ from recollect.reports.cells import (
     group_cells,
 )
 from recollect.reports.colours import dashes_of, matplotlib_stroke, method_colours, ramp
-from recollect.reports.names import benchmark_title, method_title
-from recollect.reports.paper_numbers import PAPER_SEEDS, Metric
+from recollect.reports.names import benchmark_title
 from recollect.reports.series import accuracy_curve, mean_matrix, memory_over_time
-from recollect.reports.sizes import compared_size_lines, draw_sizes, size_lines
-
-if TYPE_CHECKING:
-    from recollect.reports.paper import ComparedCell, Comparison
+from recollect.reports.sizes import draw_sizes, size_lines
 
 FigureKind = Literal["bars", "curves", "matrix", "memory", "sizes"]
 KINDS: Final[tuple[str, ...]] = get_args(FigureKind)
 FORMATS: Final = (".png", ".svg", ".pdf")
-_STYLE: Final[Any] = {  # matplotlib types every key by name
+STYLE: Final[Any] = {  # matplotlib types every key by name
     "font.size": 9,
     "axes.titlesize": 10,
     "axes.titleweight": "bold",
@@ -45,8 +41,8 @@ _STYLE: Final[Any] = {  # matplotlib types every key by name
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
 }
-_WHISKER: Final = {"fmt": "none", "ecolor": "#1a1d21", "elinewidth": 1.4, "capsize": 3, "zorder": 3}
-_HALF_WIDTH: Final = 4.6  # inches of one of two panels side by side
+WHISKER: Final = {"fmt": "none", "ecolor": "#1a1d21", "elinewidth": 1.4, "capsize": 3, "zorder": 3}
+HALF_WIDTH: Final = 4.6  # inches of one of two panels side by side
 
 
 def write_figure(records: Sequence[Record], kind: str, path: Path) -> Path:
@@ -74,20 +70,12 @@ def write_figure(records: Sequence[Record], kind: str, path: Path) -> Path:
     groups = by_benchmark(group_cells(records))
     if not groups:
         raise RecollectError("there are 0 finished runs to draw; run something first.")
-    with mpl.rc_context(_STYLE):
-        return _save(drawers[kind](groups), path)
+    with mpl.rc_context(STYLE):
+        return save(drawers[kind](groups), path)
 
 
-def draw_comparison(comparison: "Comparison", path: Path) -> Path:
-    """Draw a table or figure of the paper: ours in colour, the paper's as diamonds.
-
-    As bars, or as lines over slots where its columns are memory sizes.
-    """
-    with mpl.rc_context(_STYLE):
-        return _save(_compared(comparison), path)
-
-
-def _save(figure: Figure, path: Path) -> Path:
+def save(figure: Figure, path: Path) -> Path:
+    """Write a figure as the ending of `path` says."""
     ending = path.suffix.lower()
     if ending not in FORMATS:
         raise RecollectError(f"`{path}` ends in {ending!r}; end it in {', '.join(FORMATS)}.")
@@ -99,7 +87,8 @@ def _save(figure: Figure, path: Path) -> Path:
     return path
 
 
-def _panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, Any]:
+def panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, Any]:
+    """Lay out panels of `size` inches each."""
     figure = Figure(figsize=(columns * size[0], rows * size[1]), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False)
 
@@ -116,7 +105,7 @@ def _legend_beside(panel: Any) -> None:
 
 def _bars(groups: dict[str, list[CellRuns]]) -> Figure:
     height = 0.7 + 0.27 * max(len(cells) for cells in groups.values())
-    figure, axes = _panels(len(groups), 2, (_HALF_WIDTH, height))
+    figure, axes = panels(len(groups), 2, (HALF_WIDTH, height))
     for row, (name, cells) in zip(axes, groups.items(), strict=True):
         for panel, number, title in (
             (row[0], final_accuracy, "average accuracy, %"),
@@ -139,7 +128,7 @@ def _bar_panel(panel: Any, cells: Sequence[CellRuns], number: Callable[[Record],
         places = [place + offset for offset in _scattered(len(values))]
         panel.plot(values, places, "o", ms=2.5, mew=0, color=colour, alpha=0.5)
         if summary.half_width is not None:
-            panel.errorbar(100 * summary.mean, place, xerr=100 * summary.half_width, **_WHISKER)
+            panel.errorbar(100 * summary.mean, place, xerr=100 * summary.half_width, **WHISKER)
     labels = [f"{cell.label} (n={len(cell.records)})" for cell in reversed(cells)]
     panel.set_yticks(range(len(cells)), labels)
     panel.grid(axis="y", visible=False)
@@ -154,7 +143,7 @@ def _scattered(count: int) -> list[float]:
 
 def _curves(groups: dict[str, list[CellRuns]]) -> Figure:
     height = _height_beside(max(len(cells) for cells in groups.values()))
-    figure, axes = _panels(len(groups), 1, (7.2, height))
+    figure, axes = panels(len(groups), 1, (7.2, height))
     num_drawn = 0
     for (panel,), (name, cells) in zip(axes, groups.items(), strict=True):
         colours, dashes = method_colours(c.method for c in cells), dashes_of(cells)
@@ -186,7 +175,7 @@ def _matrices(groups: dict[str, list[CellRuns]]) -> Figure:
     columns = min(columns, 4)
     cells = [(name, cell) for name, group in groups.items() for cell in group]
     rows = -(-len(cells) // columns)
-    figure, axes = _panels(rows, columns, (2.5, 2.5))
+    figure, axes = panels(rows, columns, (2.5, 2.5))
     for panel in axes.flat[len(cells) :]:
         panel.set_axis_off()
     for panel, (name, cell) in zip(axes.flat, cells, strict=False):
@@ -217,7 +206,7 @@ def _memories(groups: dict[str, list[CellRuns]]) -> Figure:
     if not held:
         raise RecollectError("no run has a memory; there is nothing to draw.")
     columns = min(4, len(held))
-    figure, axes = _panels(-(-len(held) // columns), columns, (2.6, 1.9))
+    figure, axes = panels(-(-len(held) // columns), columns, (2.6, 1.9))
     for panel in axes.flat[len(held) :]:
         panel.set_axis_off()
     for panel, (name, cell, memory) in zip(axes.flat, held, strict=False):
@@ -243,7 +232,7 @@ def _sizes(groups: dict[str, list[CellRuns]]) -> Figure:
             "`recollect run … --memory 100 --memory 500` first."
         )
     most = max(len(size_lines(cells, final_accuracy)) for cells in drawn.values())
-    figure, axes = _panels(len(drawn), 2, (_HALF_WIDTH, _height_beside(most)))
+    figure, axes = panels(len(drawn), 2, (HALF_WIDTH, _height_beside(most)))
     for row, (name, cells) in zip(axes, drawn.items(), strict=True):
         for panel, (number, title) in zip(row, metrics, strict=True):
             draw_sizes(panel, size_lines(cells, number))
@@ -254,65 +243,3 @@ def _sizes(groups: dict[str, list[CellRuns]]) -> Figure:
         "dots: means, empty of one or two seeds; whiskers: 95 % t intervals", fontsize=8
     )
     return figure
-
-
-def _compared(comparison: "Comparison") -> Figure:
-    places: dict[tuple[Metric, str], list[ComparedCell]] = {}
-    for cell in comparison.cells:
-        places.setdefault((cell.paper.metric, cell.paper.benchmark), []).append(cell)
-    by_size = all(cell.paper.column.isdigit() for cell in comparison.cells)
-    height = 3.2 if by_size else 0.8 + 0.27 * max(len(cells) for cells in places.values())
-    columns = min(2, len(places))
-    figure, axes = _panels(-(-len(places) // columns), columns, (_HALF_WIDTH, height))
-    for panel in axes.flat[len(places) :]:
-        panel.set_axis_off()
-    for panel, ((metric, name), cells) in zip(axes.flat, places.items(), strict=False):
-        if by_size:
-            draw_sizes(panel, compared_size_lines(cells))
-            panel.set_xlabel("slots of the memory")
-            panel.legend(fontsize=7)
-        else:
-            _compared_panel(panel, cells)
-        panel.set_title(f"{benchmark_title(name)}: {metric}, %")
-    figure.suptitle(comparison.exhibit.title, fontsize=10)
-    text = (
-        f"{'dots: ours, empty of one or two seeds,' if by_size else 'bars: ours,'} "
-        "whiskers 95 % t intervals; "
-        f"diamonds: the paper, n = {PAPER_SEEDS}, meaning of its ± not stated"
-    )
-    figure.supxlabel(text, fontsize=8)
-    return figure
-
-
-def _compared_panel(panel: Any, cells: "Sequence[ComparedCell]") -> None:
-    colours = method_colours(cell.paper.method for cell in cells)
-    labels = []
-    for place, cell in enumerate(reversed(cells)):
-        colour, ours, reported = colours[cell.paper.method].light, cell.ours, cell.paper.reported
-        if ours is not None:
-            panel.barh(place, 100 * ours.mean, height=0.7, color=colour, alpha=0.45, lw=0)
-            if ours.half_width is not None:
-                panel.errorbar(100 * ours.mean, place, xerr=100 * ours.half_width, **_WHISKER)
-        if reported is not None:
-            panel.errorbar(
-                reported.mean,
-                place,
-                xerr=reported.spread,
-                fmt="D",
-                ms=4,
-                mfc="white",
-                mec=colour,
-                ecolor=colour,
-                elinewidth=1,
-            )
-        labels.append(_place_label(cell))
-    panel.set_xlim(left=0)
-    panel.set_yticks(range(len(cells)), labels)
-    panel.grid(axis="y", visible=False)
-
-
-def _place_label(cell: "ComparedCell") -> str:
-    title = method_title(cell.paper.method)
-    if cell.variant != "any":
-        title += f", {cell.variant}"
-    return f"{title} (n={0 if cell.ours is None else cell.ours.n})"

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 
+from recollect.atomic_files import write_text
 from recollect.errors import RecollectError
-from recollect.experiments.record import Record
-from recollect.files import write_text
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import (
     CellRuns,
     by_benchmark,

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from recollect.errors import RecollectError
-from recollect.experiments.record import Record
-from recollect.experiments.store import read_records
+from recollect.experiments.records.record import Record
+from recollect.experiments.records.store import read_records
 
 
 def read_store(path: Path) -> list[Record]:

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final
 
-from recollect.experiments.cell import cells
-from recollect.experiments.configs import config_path
-from recollect.experiments.record import Record
-from recollect.experiments.spec import load_spec
+from recollect.experiments.records.record import Record
+from recollect.experiments.specs.cell import cells
+from recollect.experiments.specs.configs import config_path
+from recollect.experiments.specs.spec import load_spec
 from recollect.reports.cells import flat_json, flat_spec
 
 # With another of these a run answers another question than the table asks. Learning rates and the

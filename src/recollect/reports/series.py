@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
 
-from recollect.experiments.record import MemoryPoint, Record
-from recollect.experiments.scores import accuracy_matrix
+from recollect.experiments.records.record import MemoryPoint, Record
+from recollect.experiments.records.scores import accuracy_matrix
 from recollect.reports.cells import CellRuns, accuracy_over_time
 from recollect.reports.statistics import Summary, summarise
 

@@ -2,19 +2,23 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import CellRuns, deciding_settings
 from recollect.reports.colours import dashes, matplotlib_stroke, method_colours
-from recollect.reports.names import method_title, passes_title
-from recollect.reports.paper_numbers import Reported
+from recollect.reports.names import method_title
 from recollect.reports.statistics import Summary
 
-if TYPE_CHECKING:
-    from recollect.reports.paper import ComparedCell
-
 _ASIDE: Final = 1.03  # lines beside each other would hide each other's whiskers
+
+
+@dataclass(frozen=True)
+class Reported:
+    """A number of the paper, in percent: mean +/- spread."""
+
+    mean: float
+    spread: float
 
 
 @dataclass(frozen=True)
@@ -51,31 +55,6 @@ def size_lines(cells: Sequence[CellRuns], number: Callable[[Record], float]) -> 
         for group in groups.values()
         if len(group) > 1
     ]
-
-
-def compared_size_lines(cells: "Sequence[ComparedCell]") -> list[SizeLine]:
-    """Join the places of a table of the paper, once for each way through the network that has runs.
-
-    The paper's numbers stand by the first of them, or alone.
-    """
-    lines = []
-    for method in dict.fromkeys(cell.paper.method for cell in cells):
-        own = [cell for cell in cells if cell.paper.method == method]
-        theirs = {c.paper.capacity: c.paper.reported for c in own if c.paper.reported is not None}
-        for variant in dict.fromkeys(cell.variant for cell in own):
-            ours = {
-                cell.paper.capacity: cell.ours
-                for cell in own
-                if cell.variant == variant and cell.ours is not None
-            }
-            title = method_title(method)
-            title += "" if variant == "any" else f", {passes_title(variant)}"
-            if ours:
-                lines.append(SizeLine(title, method, ours, theirs))
-                theirs = {}
-        if theirs:
-            lines.append(SizeLine(method_title(method), method, {}, theirs))
-    return lines
 
 
 def draw_sizes(panel: Any, lines: Sequence[SizeLine]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import final_accuracy, final_forgetting
 from recollect.reports.statistics import (
     PairedDifference,

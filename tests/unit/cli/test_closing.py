@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from recollect.cli import main, sweeping
+from recollect.cli import main
 from recollect.cli.run import MAIN_JOB
-from recollect.experiments.cell import cells
-from recollect.experiments.configs import config_path
-from recollect.experiments.execute import failed_record
-from recollect.experiments.request import requests
-from recollect.experiments.spec import load_spec
-from recollect.experiments.store import Store
+from recollect.cli.terminal import sweeping
+from recollect.experiments.records.store import Store
+from recollect.experiments.running.execute import failed_record
+from recollect.experiments.specs.cell import cells
+from recollect.experiments.specs.configs import config_path
+from recollect.experiments.specs.request import requests
+from recollect.experiments.specs.spec import load_spec
 
 
 def fill(store: Store, right: Mapping[str, int]) -> None:

@@ -1,11 +1,11 @@
 import pytest
 
-from recollect.cli.pace import Pace
-from recollect.experiments.cell import cells
-from recollect.experiments.configs import config_path
-from recollect.experiments.events import Event
-from recollect.experiments.request import Request, requests
-from recollect.experiments.spec import load_spec
+from recollect.cli.terminal.pace import Pace
+from recollect.experiments.running.events import Event
+from recollect.experiments.specs.cell import cells
+from recollect.experiments.specs.configs import config_path
+from recollect.experiments.specs.request import Request, requests
+from recollect.experiments.specs.spec import load_spec
 
 
 @pytest.fixture

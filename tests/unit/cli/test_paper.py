@@ -9,10 +9,11 @@ import pytest
 from tests.unit.reports.runs import read_runs
 from typer.testing import CliRunner, Result
 
-from recollect.cli import app, paper, sweeping
+from recollect.cli import app, paper
+from recollect.cli.terminal import sweeping
 from recollect.errors import RecollectError
-from recollect.experiments.store import Store
-from recollect.reports.paper import WantedCell
+from recollect.experiments.records.store import Store
+from recollect.paper.tables import WantedCell
 
 Recollect = Callable[..., Result]
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import pytest
 
 from recollect.cli import main
-from recollect.experiments.cell import cells
-from recollect.experiments.request import Request, requests
-from recollect.experiments.spec import load_spec
-from recollect.experiments.store import Store
+from recollect.experiments.records.store import Store
+from recollect.experiments.specs.cell import cells
+from recollect.experiments.specs.request import Request, requests
+from recollect.experiments.specs.spec import load_spec
 
 SPEC = """
 benchmark = "mnist-split"

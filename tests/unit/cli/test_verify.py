@@ -8,13 +8,13 @@ from typer.testing import CliRunner, Result
 
 from recollect.cli import app
 from recollect.errors import RecollectError
-from recollect.experiments.cell import cells
-from recollect.experiments.columns import to_table
-from recollect.experiments.execute import Stopped, execute
-from recollect.experiments.record import Record
-from recollect.experiments.request import Request, requests
-from recollect.experiments.spec import load_spec
-from recollect.experiments.store import Store
+from recollect.experiments.records.columns import to_table
+from recollect.experiments.records.record import Record
+from recollect.experiments.records.store import Store
+from recollect.experiments.running.execute import Stopped, execute
+from recollect.experiments.specs.cell import cells
+from recollect.experiments.specs.request import Request, requests
+from recollect.experiments.specs.spec import load_spec
 
 SMALL = """
 benchmark = "mnist-split"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from recollect.datasets import LabelledData
-from recollect.datasets.downloads import no_progress
+from recollect.datasets.files.downloads import no_progress
 from recollect.datasets.mnist import MNIST
 from recollect.errors import DataError
 

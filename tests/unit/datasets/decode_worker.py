@@ -6,7 +6,7 @@ python decode_worker.py ZIP NUM_CLASSES TRAIN_A_CLASS TEST_A_CLASS
 import sys
 from pathlib import Path
 
-from recollect.datasets.downloads import no_progress
+from recollect.datasets.files.downloads import no_progress
 from recollect.datasets.mini_imagenet import MiniImageNet
 
 if __name__ == "__main__":

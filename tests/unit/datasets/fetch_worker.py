@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 
 from recollect.datasets import Examples, LabelledData
-from recollect.datasets.downloads import Progress, RemoteFile, download, no_progress
-from recollect.datasets.listing import About
-from recollect.datasets.published_files import Contents, PublishedFiles, Way
+from recollect.datasets.files.downloads import Progress, RemoteFile, download, no_progress
+from recollect.datasets.files.published_files import Contents, PublishedFiles, Way
+from recollect.datasets.sources.listing import About
 
 
 def one_file_set(remote: RemoteFile, *earlier: Way) -> PublishedFiles:

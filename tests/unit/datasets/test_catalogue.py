@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recollect.datasets import CATALOGUE, fetch, load
-from recollect.datasets.roots import cache_root, huggingface_hub
+from recollect.datasets.files.roots import cache_root, huggingface_hub
 from recollect.errors import DataError
 
 

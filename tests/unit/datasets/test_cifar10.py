@@ -13,9 +13,9 @@ from tests.unit.datasets.parquet_files import write_parquet
 
 from recollect.datasets import LabelledData
 from recollect.datasets.cifar10 import CIFAR10, batch_bytes
-from recollect.datasets.downloads import no_progress
-from recollect.datasets.layouts import BATCHES
-from recollect.datasets.published_files import Contents, PublishedFiles
+from recollect.datasets.files.downloads import no_progress
+from recollect.datasets.files.published_files import Contents, PublishedFiles
+from recollect.datasets.sources.layouts import BATCHES
 from recollect.errors import DataError, DigestError, UnsafeFileError
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from recollect.datasets.decoding import decode_picture
+from recollect.datasets.files.decoding import decode_picture
 from recollect.errors import DataError, UnsafeFileError
 
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.datasets.digests import check_bytes, check_file, digest_of
+from recollect.datasets.files.digests import check_bytes, check_file, digest_of
 from recollect.errors import DataError, DigestError
 
 MD5_OF_ABC = "900150983cd24fb0d6963f7d28e17f72"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.datasets.range_server import Served, serving
 
-from recollect.datasets.downloads import RemoteFile, download
+from recollect.datasets.files.downloads import RemoteFile, download
 from recollect.errors import DigestError, DiskSpaceError, DownloadError
 
 CONTENT = bytes(range(256)) * 1000

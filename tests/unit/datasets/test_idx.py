@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from recollect.datasets.idx import read_idx, write_idx
+from recollect.datasets.sources.idx import read_idx, write_idx
 from recollect.errors import DataError
 
 

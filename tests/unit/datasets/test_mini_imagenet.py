@@ -19,7 +19,7 @@ from PIL import Image
 from tests.unit.datasets import decode_worker
 
 from recollect.datasets import LabelledData
-from recollect.datasets.downloads import no_progress
+from recollect.datasets.files.downloads import no_progress
 from recollect.datasets.mini_imagenet import MINI_IMAGENET, MiniImageNet
 from recollect.errors import DataError, DigestError, DiskSpaceError, UnsafeFileError
 

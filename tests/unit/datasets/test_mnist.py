@@ -12,11 +12,11 @@ from PIL import Image
 from tests.unit.datasets.parquet_files import write_parquet
 
 from recollect.datasets import LabelledData
-from recollect.datasets.downloads import no_progress
-from recollect.datasets.idx import write_idx
-from recollect.datasets.layouts import MNIST_FILES as FILES
+from recollect.datasets.files.downloads import no_progress
+from recollect.datasets.files.published_files import Contents, PublishedFiles
 from recollect.datasets.mnist import FASHION_MNIST, MNIST
-from recollect.datasets.published_files import Contents, PublishedFiles
+from recollect.datasets.sources.idx import write_idx
+from recollect.datasets.sources.layouts import MNIST_FILES as FILES
 from recollect.errors import DataError, DigestError, MissingExtraError, UnsafeFileError
 
 

@@ -15,8 +15,8 @@ from tests.unit.datasets import fetch_worker
 from tests.unit.datasets.fetch_worker import one_file_set
 from tests.unit.datasets.range_server import Served, serving
 
-from recollect.datasets.downloads import Progress, RemoteFile, no_progress
-from recollect.datasets.published_files import Contents, PublishedFiles, Way
+from recollect.datasets.files.downloads import Progress, RemoteFile, no_progress
+from recollect.datasets.files.published_files import Contents, PublishedFiles, Way
 from recollect.errors import DataError, DigestError, DownloadError, MissingExtraError
 
 CONTENT = random.Random(0).randbytes(3_000_000)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.datasets.registries import debian_package, npm_pack
+from recollect.datasets.files.registries import debian_package, npm_pack
 from recollect.errors import DownloadError
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recollect.datasets.restricted_pickle import read_pickle
+from recollect.datasets.files.restricted_pickle import read_pickle
 from recollect.errors import UnsafeFileError
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recollect.datasets.unpacking import opened_zip, unpack_tar
+from recollect.datasets.files.unpacking import opened_zip, unpack_tar
 from recollect.errors import UnsafeFileError
 
 Member = tuple[str, bytes | str]

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.experiments.cell import cells
-from recollect.experiments.request import Request, requests
-from recollect.experiments.spec import load_spec
+from recollect.experiments.specs.cell import cells
+from recollect.experiments.specs.request import Request, requests
+from recollect.experiments.specs.spec import load_spec
 
 SMALL = """
 benchmark = "mnist-split"

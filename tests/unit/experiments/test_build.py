@@ -7,10 +7,10 @@ import torch
 
 from recollect.datasets import Examples, LabelledData
 from recollect.experiments import build as building
-from recollect.experiments.build import build
-from recollect.experiments.cell import cells
-from recollect.experiments.request import Request
-from recollect.experiments.spec import load_spec
+from recollect.experiments.specs.build import build
+from recollect.experiments.specs.cell import cells
+from recollect.experiments.specs.request import Request
+from recollect.experiments.specs.spec import load_spec
 
 
 def test_the_model_a_spec_names_is_the_benchmarks_own_to_the_bit(small_spec: Path) -> None:

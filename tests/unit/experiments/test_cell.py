@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import ConfigError
-from recollect.experiments.cell import Cell, cells
-from recollect.experiments.configs import config_path
-from recollect.experiments.spec import load_spec
+from recollect.experiments.specs.cell import Cell, cells
+from recollect.experiments.specs.configs import config_path
+from recollect.experiments.specs.spec import load_spec
 
 
 def cell_of(tmp_path: Path, text: str, *, memory: int = 50) -> Cell:

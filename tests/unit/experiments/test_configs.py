@@ -8,10 +8,10 @@ import torch
 from recollect.datasets import Examples, LabelledData, load
 from recollect.errors import ConfigError
 from recollect.experiments import build as building
-from recollect.experiments.build import build
-from recollect.experiments.cell import cells
-from recollect.experiments.configs import config_names, config_path, config_root
-from recollect.experiments.spec import load_spec
+from recollect.experiments.specs.build import build
+from recollect.experiments.specs.cell import cells
+from recollect.experiments.specs.configs import config_names, config_path, config_root
+from recollect.experiments.specs.spec import load_spec
 from recollect.methods import METHODS
 
 PAPER_METHODS = {"van", "er", "er-p", "er-c", "er-pc", "er-mir", "er-pc-mir", "gss"}

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import StoreError
-from recollect.experiments import machine, resume
-from recollect.experiments.build import build
-from recollect.experiments.execute import Progress, Stopped, execute
-from recollect.experiments.record import Record
-from recollect.experiments.request import Request
-from recollect.experiments.sameness import without_times
+from recollect.experiments.records.compare_records import without_times
+from recollect.experiments.records.record import Record
+from recollect.experiments.running import machine, resume
+from recollect.experiments.running.execute import Progress, Stopped, execute
+from recollect.experiments.specs.build import build
+from recollect.experiments.specs.request import Request
 from recollect.metrics import evaluate
 
 RequestFor = Callable[..., Request]
@@ -147,7 +147,7 @@ def test_a_run_continued_on_another_processor_is_a_run_of_neither(
     request_for: RequestFor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def part(cpu: str, asks: int) -> Record | None:
-        monkeypatch.setattr("recollect.experiments.execute.machine", lambda: {"cpu": cpu})
+        monkeypatch.setattr("recollect.experiments.running.execute.machine", lambda: {"cpu": cpu})
         try:
             place = tmp_path / "place"
             return execute(request_for(), checkpoints=place, should_stop=stop_after(asks))

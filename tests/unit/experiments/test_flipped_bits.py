@@ -9,11 +9,11 @@ import pytest
 from tests.unit.flipping import PARTS, silent_flips
 
 from recollect.errors import StoreError
-from recollect.experiments.columns import to_table
-from recollect.experiments.execute import execute
-from recollect.experiments.record import Record
-from recollect.experiments.request import Request
-from recollect.experiments.store import Store
+from recollect.experiments.records.columns import to_table
+from recollect.experiments.records.record import Record
+from recollect.experiments.records.store import Store
+from recollect.experiments.running.execute import execute
+from recollect.experiments.specs.request import Request
 
 RequestFor = Callable[..., Request]
 

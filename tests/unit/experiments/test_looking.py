@@ -1,8 +1,8 @@
 from collections.abc import Callable
 
-from recollect.experiments.build import build
-from recollect.experiments.looking import Looker
-from recollect.experiments.request import Request
+from recollect.experiments.running.evaluator import Looker
+from recollect.experiments.specs.build import build
+from recollect.experiments.specs.request import Request
 
 
 def test_the_few_examples_are_the_same_for_every_method_and_seed(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.experiments import machine as of_machine
-from recollect.experiments.machine import (
+from recollect.experiments.running import machine as of_machine
+from recollect.experiments.running.machine import (
     code,
     commit,
     machine,

@@ -2,10 +2,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from recollect.experiments.execute import execute, failed_record
-from recollect.experiments.missing import missing_runs
-from recollect.experiments.request import Request
-from recollect.experiments.store import Store
+from recollect.experiments.records.store import Store
+from recollect.experiments.running.execute import execute, failed_record
+from recollect.experiments.running.missing import missing_runs
+from recollect.experiments.specs.request import Request
 
 RequestFor = Callable[..., Request]
 

@@ -9,13 +9,13 @@ from typer.testing import CliRunner
 
 from recollect.cli import app
 from recollect.errors import ConfigError
-from recollect.experiments.build import build
-from recollect.experiments.cell import Cell, cells
-from recollect.experiments.execute import Stopped, execute
-from recollect.experiments.request import Request, requests
-from recollect.experiments.sameness import without_times
-from recollect.experiments.spec import load_spec
-from recollect.experiments.store import Store
+from recollect.experiments.records.compare_records import without_times
+from recollect.experiments.records.store import Store
+from recollect.experiments.running.execute import Stopped, execute
+from recollect.experiments.specs.build import build
+from recollect.experiments.specs.cell import Cell, cells
+from recollect.experiments.specs.request import Request, requests
+from recollect.experiments.specs.spec import load_spec
 
 IDEA = """
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
 import shlex
 from pathlib import Path
 
-from recollect.experiments.cell import cells
-from recollect.experiments.request import Request, requests
-from recollect.experiments.spec import load_spec
+from recollect.experiments.specs.cell import cells
+from recollect.experiments.specs.request import Request, requests
+from recollect.experiments.specs.spec import load_spec
 
 
 def test_all_cells_of_one_seed_come_before_the_next_seed(small_spec: Path) -> None:

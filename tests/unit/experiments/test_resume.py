@@ -11,13 +11,13 @@ import pytest
 from tests.unit.flipping import PARTS, silent_flips
 
 from recollect.errors import CheckpointError, StoreError
-from recollect.experiments import resume
-from recollect.experiments.cell import cells
-from recollect.experiments.execute import Stopped, execute
-from recollect.experiments.request import Request, requests
-from recollect.experiments.resume import read_run, signed
-from recollect.experiments.sameness import without_times
-from recollect.experiments.spec import load_spec
+from recollect.experiments.records.compare_records import without_times
+from recollect.experiments.running import resume
+from recollect.experiments.running.execute import Stopped, execute
+from recollect.experiments.running.resume import read_run, signed
+from recollect.experiments.specs.cell import cells
+from recollect.experiments.specs.request import Request, requests
+from recollect.experiments.specs.spec import load_spec
 
 RequestFor = Callable[..., Request]
 

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from recollect.errors import ConfigError
-from recollect.experiments.build import build
-from recollect.experiments.cell import cells
-from recollect.experiments.configs import config_path
-from recollect.experiments.spec import GIVEN, apply_overrides, load_spec
+from recollect.experiments.specs.build import build
+from recollect.experiments.specs.cell import cells
+from recollect.experiments.specs.configs import config_path
+from recollect.experiments.specs.spec import GIVEN, apply_overrides, load_spec
 
 
 def written(tmp_path: Path, text: str) -> Path:

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from recollect.errors import StoreError
-from recollect.experiments.columns import SCHEMA, from_row, to_table
-from recollect.experiments.execute import execute, failed_record
-from recollect.experiments.record import SCHEMA_VERSION, Record
-from recollect.experiments.request import Request
-from recollect.experiments.store import Store, read_records
+from recollect.experiments.records.columns import SCHEMA, from_row, to_table
+from recollect.experiments.records.record import SCHEMA_VERSION, Record
+from recollect.experiments.records.store import Store, read_records
+from recollect.experiments.running.execute import execute, failed_record
+from recollect.experiments.specs.request import Request
 
 RequestFor = Callable[..., Request]
 
@@ -161,7 +161,7 @@ def test_a_read_only_disk_is_explained_and_can_still_be_read(
     store.add(request_for(), record)
     script = (
         f"mount --bind {store.root} {store.root} && mount -o remount,ro,bind {store.root} && "
-        f"exec {sys.executable} -c 'from recollect.experiments.store import Store\n"
+        f"exec {sys.executable} -c 'from recollect.experiments.records.store import Store\n"
         f's = Store("{store.root}")\nprint(len(s.records()))\ns.prepare()\''
     )
     ended = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True)

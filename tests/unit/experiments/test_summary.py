@@ -3,10 +3,10 @@ from dataclasses import replace
 
 import pytest
 
-from recollect.experiments.execute import failed_record
-from recollect.experiments.record import Record
-from recollect.experiments.request import Request
-from recollect.experiments.scores import accuracy_and_forgetting
+from recollect.experiments.records.record import Record
+from recollect.experiments.records.scores import accuracy_and_forgetting
+from recollect.experiments.running.execute import failed_record
+from recollect.experiments.specs.request import Request
 from recollect.reports.summary import summarise_runs
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import StoreError, WorkerError
-from recollect.experiments.events import Event
-from recollect.experiments.execute import Stopped, execute
-from recollect.experiments.request import Request
-from recollect.experiments.resume import signed
-from recollect.experiments.sameness import without_times
-from recollect.experiments.store import Store
-from recollect.experiments.sweep import sweep
+from recollect.experiments.records.compare_records import without_times
+from recollect.experiments.records.store import Store
+from recollect.experiments.running.events import Event
+from recollect.experiments.running.execute import Stopped, execute
+from recollect.experiments.running.resume import signed
+from recollect.experiments.running.sweep import sweep
+from recollect.experiments.specs.request import Request
 
 RequestFor = Callable[..., Request]
 

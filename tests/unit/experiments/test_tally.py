@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from recollect import method
-from recollect.experiments.tally import Tally
+from recollect.experiments.running.tally import Tally
 from recollect.models import mlp, seeded
 
 

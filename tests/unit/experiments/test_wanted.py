@@ -1,6 +1,6 @@
 from dataclasses import dataclass
 
-from recollect.experiments.wanted import requests_for
+from recollect.paper.cells import requests_for
 
 
 @dataclass(frozen=True)

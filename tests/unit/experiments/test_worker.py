@@ -6,7 +6,7 @@ import pytest
 BUILD = """
 import sys
 import torch
-from recollect.experiments.worker import leave_out_the_compiler
+from recollect.experiments.running.worker import leave_out_the_compiler
 {first}
 model = torch.nn.Linear(3, 2)
 optimizer = torch.optim.{optimizer}(model.parameters(), lr=0.1)

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from recollect.gradients import Measurement, gram_of, one_by_one
-from recollect.learner.batch import Batch
-from recollect.learner.network import Network
+from recollect.network.batch import Batch
+from recollect.network.network import Network
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 

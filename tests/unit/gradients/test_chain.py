@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from recollect.gradients.chain import Chain, cross_entropy_by_hand, cross_entropy_cotangents
 from recollect.models import mlp, seeded
+from recollect.network.by_hand import Chain, cross_entropy_by_hand, cross_entropy_cotangents
 
 MODELS: dict[str, Callable[[], nn.Sequential]] = {
     "the usual one": lambda: mlp(12, 3, hidden=(7, 5)),

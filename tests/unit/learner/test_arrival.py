@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from recollect.learner.arrival import as_inputs, as_labels
+from recollect.network.arrival import as_inputs, as_labels
 from recollect.ragged import Ragged
 
 

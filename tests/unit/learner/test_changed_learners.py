@@ -154,7 +154,7 @@ def test_a_reservoirs_promise_holds_after_its_size_changed(first: int, second: i
 
 
 def test_nothing_in_a_description_is_run(saved: Path) -> None:
-    from recollect.learner.rebuilding import rebuilt
+    from recollect.learner.saved.rebuilding import rebuilt
 
     for text in (
         "__import__('os').system('true')",

@@ -23,7 +23,7 @@ from typing_extensions import override
 from recollect import Learner, Memory
 from recollect.checkpoint import read_checkpoint
 from recollect.errors import CheckpointError
-from recollect.learner.state import restore_learner
+from recollect.learner.saved.state import restore_learner
 from recollect.storage import Evidence, Placement, Storage
 
 

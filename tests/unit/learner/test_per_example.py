@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from recollect.learner.per_example import per_example_loss
+from recollect.network.per_example import per_example_loss
 
 RNG = torch.Generator().manual_seed(0)
 VECTORS, TARGETS = torch.randn(5, 3, generator=RNG), torch.rand(5, 3, generator=RNG)

@@ -262,7 +262,7 @@ class Opposing(Storage):
 def test_newcomers_point_against_batches_if_all_cosines_of_their_mean_are_negative(
     kind: str, quickly_done: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.learner.scoring._QUICKLY_DONE", quickly_done)
+    monkeypatch.setattr("recollect.learner.evidence._QUICKLY_DONE", quickly_done)
     net, policy = model(kind, dtype=DOUBLE), Opposing()
     world = Learner(net, sgd(net, lr=0.5), memory=Memory(12), storage=policy)
     rng = torch.Generator().manual_seed(5)

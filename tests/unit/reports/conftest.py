@@ -1,7 +1,7 @@
 import pytest
 from tests.unit.reports.runs import read_runs
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 
 
 @pytest.fixture(scope="session")

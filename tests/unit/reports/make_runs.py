@@ -25,7 +25,7 @@ import torch
 
 import recollect
 from recollect.benchmarks import Benchmark
-from recollect.experiments.record import CurvePoint, MemoryPoint, Record
+from recollect.experiments.records.record import CurvePoint, MemoryPoint, Record
 from recollect.learner import Learner, StepReport
 from recollect.metrics import evaluate
 

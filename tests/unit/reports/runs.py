@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from recollect.experiments.record import CurvePoint, MemoryPoint, Record
+from recollect.experiments.records.record import CurvePoint, MemoryPoint, Record
 
 
 def read_runs() -> list[Record]:

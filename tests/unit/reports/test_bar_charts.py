@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from tests.unit.reports.test_cells import record_like
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import final_accuracy, final_forgetting, group_cells
 from recollect.reports.page.bar_charts import bar_charts
 from recollect.reports.page.parts import Bar, bars, bounds

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.metrics import AccuracyMatrix, average_accuracy, forgetting
 from recollect.reports.cells import (
     accuracy_just_learnt,

@@ -4,8 +4,8 @@ import tomllib
 
 import pytest
 
-from recollect.experiments.configs import config_root
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
+from recollect.experiments.specs.configs import config_root
 from recollect.methods import METHODS
 from recollect.reports.cells import group_cells
 from recollect.reports.colours import dashes, dashes_of, method_colours, ramp

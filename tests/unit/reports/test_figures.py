@@ -7,9 +7,10 @@ from matplotlib.text import Text
 from PIL import Image
 
 from recollect.errors import RecollectError
-from recollect.experiments.record import Record
-from recollect.reports.figures import KINDS, draw_comparison, write_figure
-from recollect.reports.paper import compare, exhibit_named
+from recollect.experiments.records.record import Record
+from recollect.paper.figures import draw_comparison
+from recollect.paper.tables import compare, exhibit_named
+from recollect.reports.figures import KINDS, write_figure
 
 
 @pytest.fixture

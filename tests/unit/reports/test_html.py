@@ -11,7 +11,7 @@ import pytest
 from tests.unit.reports.runs import many
 
 from recollect.errors import RecollectError
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import final_accuracy, group_cells
 from recollect.reports.html import report_page, write_report
 from recollect.reports.numbers import percent

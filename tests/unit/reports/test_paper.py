@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from recollect.experiments.record import Record
-from recollect.reports.cells import final_accuracy
-from recollect.reports.paper import (
+from recollect.experiments.records.record import Record
+from recollect.paper.formats import as_csv, as_latex, as_markdown, as_terminal
+from recollect.paper.numbers import EXHIBITS, Claim, Exhibit
+from recollect.paper.tables import (
     Comparison,
     JudgedClaim,
     compare,
@@ -19,8 +20,8 @@ from recollect.reports.paper import (
     variants,
     wanted_cells,
 )
-from recollect.reports.paper_formats import as_csv, as_latex, as_markdown, as_terminal
-from recollect.reports.paper_numbers import EXHIBITS, Claim, Exhibit, Reported
+from recollect.reports.cells import final_accuracy
+from recollect.reports.sizes import Reported
 
 PAPER = Path(os.environ.get("RECOLLECT_PAPER", ""))
 

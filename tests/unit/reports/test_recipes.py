@@ -5,9 +5,9 @@ import json
 import pytest
 from tests.unit.reports.test_cells import record_like
 
-from recollect.experiments.record import Record
-from recollect.reports.paper import compare, exhibit_named
-from recollect.reports.paper_numbers import CAPACITY
+from recollect.experiments.records.record import Record
+from recollect.paper.numbers import CAPACITY
+from recollect.paper.tables import compare, exhibit_named
 from recollect.reports.recipes import recipe
 
 

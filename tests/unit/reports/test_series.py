@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from recollect.experiments.record import CurvePoint, MemoryPoint, Record
+from recollect.experiments.records.record import CurvePoint, MemoryPoint, Record
 from recollect.reports.cells import CellRuns, group_cells
 from recollect.reports.series import (
     accuracy_curve,

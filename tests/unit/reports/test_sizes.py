@@ -11,12 +11,13 @@ from matplotlib.figure import Figure
 from tests.unit.reports.test_cells import record_like
 
 from recollect.errors import RecollectError
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
+from recollect.paper.figures import compared_size_lines, draw_comparison
+from recollect.paper.tables import compare, exhibit_named
 from recollect.reports.cells import final_accuracy, group_cells
-from recollect.reports.figures import draw_comparison, write_figure
+from recollect.reports.figures import write_figure
 from recollect.reports.html import report_page
-from recollect.reports.paper import compare, exhibit_named
-from recollect.reports.sizes import compared_size_lines, draw_sizes, size_lines
+from recollect.reports.sizes import draw_sizes, size_lines
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from studies.any_time import any_time_table, draw_any_time, pairs
 from tests.unit.reports.runs import read_runs
 
-from recollect.experiments.record import CurvePoint, Record
+from recollect.experiments.records.record import CurvePoint, Record
 
 TEST = '{"evaluation":{"on":"test"},"optimizer":{"lr":0.05}}'
 

@@ -7,7 +7,7 @@ import pytest
 from studies.by_segment import SegmentChange, by_segment_table, changes, draw_by_segment
 from tests.unit.reports.runs import read_runs
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import CellRuns, group_cells
 
 MINUS = "\N{MINUS SIGN}"

@@ -25,9 +25,9 @@ from studies.signs import signs_table
 from studies.tables import BEYOND, View, beyond_table, rates_table, results_table
 from tests.unit.reports.runs import read_runs
 
-from recollect.experiments.record import MemoryPoint, Record
-from recollect.reports.paper import Comparison, JudgedClaim, Verdict, compare
-from recollect.reports.paper_numbers import EXHIBITS, Claim
+from recollect.experiments.records.record import MemoryPoint, Record
+from recollect.paper.numbers import EXHIBITS, Claim
+from recollect.paper.tables import Comparison, JudgedClaim, Verdict, compare
 from recollect.reports.statistics import PairedDifference, Summary
 
 

@@ -17,7 +17,7 @@ from studies.optimizers import (
 from studies.space import Study, load_study, study_path
 from tests.unit.reports.runs import read_runs
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.statistics import holm
 
 BENCHMARKS = ("mnist-split", "mnist-permuted")

@@ -5,7 +5,7 @@ import dataclasses
 from studies.remains import Setting, remains_table
 from tests.unit.reports.runs import read_runs
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import CellRuns, group_cells
 
 MINUS = "\N{MINUS SIGN}"

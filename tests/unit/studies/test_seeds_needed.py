@@ -8,7 +8,7 @@ from scipy import stats
 from studies.seeds_needed import least_shown, power, seeds_needed, seeds_table
 from tests.unit.reports.runs import read_runs
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 
 TEST = '{"evaluation":{"on":"test"},"optimizer":{"lr":0.05}}'
 

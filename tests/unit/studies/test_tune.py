@@ -15,10 +15,10 @@ from studies.space import Study, draw, load_study
 
 from recollect.benchmarks import BenchmarkSegment
 from recollect.errors import ConfigError
-from recollect.experiments.cell import cells
-from recollect.experiments.execute import execute
-from recollect.experiments.record import Record
-from recollect.experiments.spec import load_spec
+from recollect.experiments.records.record import Record
+from recollect.experiments.running.execute import execute
+from recollect.experiments.specs.cell import cells
+from recollect.experiments.specs.spec import load_spec
 
 STUDY = """
 [budget]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting
 from recollect.reports.colours import dashes
 from recollect.reports.numbers import percent

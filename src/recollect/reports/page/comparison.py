@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import (
     CellRuns,
     accuracy_just_learnt,

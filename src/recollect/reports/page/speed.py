@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from recollect.experiments.record import Record
+from recollect.experiments.records.record import Record
 from recollect.reports.cells import CellRuns, examples_per_second
 from recollect.reports.numbers import mebibytes, seconds
 from recollect.reports.page.parts import (

@@ -1,0 +1,1 @@
+"""What the command shows while it works, and when it is done."""

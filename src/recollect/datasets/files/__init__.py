@@ -1,0 +1,1 @@
+"""Files of data sets: found, fetched, checked, unpacked, decoded."""

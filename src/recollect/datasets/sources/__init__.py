@@ -1,0 +1,1 @@
+"""Where examples come from: folders, tables, arrays, idx files."""

@@ -1,0 +1,83 @@
+"""Where the files of a data set are: by their names alone, without importing what reads them."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+
+from recollect.datasets.files.roots import cache_root
+
+MNIST_FILES = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+)
+TRAIN_BATCHES = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
+TEST_BATCH = "test_batch.bin"
+BATCHES = (*TRAIN_BATCHES, TEST_BATCH)
+
+
+def find_published(
+    name: str, find_folder: Callable[[Path], Path | None], root: Path | None = None
+) -> Path | None:
+    """Return the folder that holds a data set in some form, or None.
+
+    Args:
+        name: What the data set is called.
+        find_folder: Returns the folder under a root that holds it.
+        root: Where to look; our own folder if None.
+    """
+    # Our folder may be one the user already keeps in torchvision's layout (`RECOLLECT_DATA`).
+    places = [root] if root is not None else [cache_root() / name, cache_root()]
+    return next(filter(None, map(find_folder, places)), None)
+
+
+def _variants(name: str) -> tuple[str, ...]:
+    dotted = name.replace("-idx", ".idx")
+    return (name, f"{name}.gz", dotted, f"{dotted}.gz")
+
+
+def find_mnist_file(folder: Path, name: str) -> Path | None:
+    """Return a file of the MNISTs by one of the ways its name is spelt, or None."""
+    candidates = (folder / variant for variant in _variants(name))
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def find_mnist(root: Path, *, subfolders: tuple[str, ...]) -> Path | None:
+    """Return the folder under a root that holds all four files of an MNIST, or None."""
+    for subfolder in (".", *subfolders):
+        folder = root / subfolder
+        if all(find_mnist_file(folder, name) is not None for name in MNIST_FILES):
+            return folder
+    return None
+
+
+FIND_MNIST = partial(find_mnist, subfolders=("mnist", "MNIST/raw", "raw", "MNIST"))
+FIND_FASHION_MNIST = partial(find_mnist, subfolders=("fashion-mnist", "FashionMNIST/raw", "raw"))
+
+
+def find_cifar10(root: Path) -> Path | None:
+    """Return the folder under a root that holds the batches of CIFAR-10, or None."""
+    for subfolder in (".", "cifar10", "cifar-10-batches-bin", "cifar-10-batches-py"):
+        folder = root / subfolder
+        if has_all(folder, BATCHES) or has_all(folder, [Path(name).stem for name in BATCHES]):
+            return folder
+    return None
+
+
+def has_all(folder: Path, names: Iterable[str]) -> bool:
+    """Say whether a folder holds all of these files."""
+    return all((folder / name).is_file() for name in names)
+
+
+def find_decoded(name: str) -> Path | None:
+    """Return the newest decoded copy of a data set that is decoded once, or None."""
+    copies = [marker.parent for marker in (cache_root() / name).glob("*/about.json")]
+    whole = [copy for copy in copies if not copy.name.startswith(".")]
+    return max(whole, key=lambda copy: (copy / "about.json").stat().st_mtime, default=None)
+
+
+def embedded_folder() -> Path:
+    """Return the folder of the data inside the package."""
+    return Path(str(files("recollect.datasets") / "embedded"))

@@ -1,0 +1,1 @@
+"""What came out: records, their columns, the store that keeps them."""

@@ -1,0 +1,99 @@
+"""Where a run was made: versions, commit, code and machine, without a host name."""
+
+import hashlib
+import os
+import platform
+import resource
+import subprocess
+import sys
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+_PACKAGE: Final = Path(__file__).parents[2]
+_SOURCE: Final = _PACKAGE.parents[1]
+# What shows numbers and cannot change them: no run imports it.
+_SHOWN_BY: Final = frozenset({"cli", "reports"})
+
+MOST_WORKERS: Final = 1000  # processes, or threads of one
+CHECKPOINT_SHARE: Final = 0.01  # of the time of a run
+
+
+@lru_cache(maxsize=1)
+def versions() -> dict[str, str]:
+    """Return the versions that decide the numbers."""
+    packages = {name: version(name) for name in ("recollect", "torch", "numpy")}
+    return {**packages, "python": platform.python_version()}
+
+
+@lru_cache(maxsize=1)
+def commit() -> str:
+    """Return the commit of the code, with "+" if it was changed since; "" outside a checkout."""
+    if not (_SOURCE / ".git").exists():
+        return ""
+    head = _git("rev-parse", "HEAD")
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", "src")
+    return f"{head}+" if head and changed else head
+
+
+@lru_cache(maxsize=1)
+def code() -> str:
+    """Return a hash of the code that makes runs, wherever it is installed.
+
+    A commit tells less: it changes with every page and record, and not with local changes.
+    """
+    digest = hashlib.sha256()
+    for file in sorted(_PACKAGE.rglob("*.py")):
+        where = file.relative_to(_PACKAGE)
+        if where.parts[0] not in _SHOWN_BY:
+            digest.update(f"{where.as_posix()}\0".encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def machine() -> dict[str, str]:
+    """Return CPU model, cores and system."""
+    return {
+        "cpu": _cpu_model(),
+        "cores": str(os.cpu_count() or 1),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def usable_cores() -> int:
+    """Count the cores this process may run on, which a container may hold below the machine's."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def forget_peak_memory() -> None:
+    """Start measuring the peak anew, where the system can: one process makes many runs."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return
+
+
+def peak_memory() -> int:
+    """Return the peak resident memory of this process in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(_SOURCE), *arguments]
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return ended.stdout.strip() if ended.returncode == 0 else ""
+
+
+def _cpu_model() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"

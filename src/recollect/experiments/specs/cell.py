@@ -1,0 +1,175 @@
+"""One cell of a table: a method on a benchmark with a memory size, every setting written out."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from recollect.benchmarks.protocols import Recipe, recipe_for
+from recollect.errors import ConfigError
+from recollect.experiments.specs.method_tables import MethodTable
+from recollect.experiments.specs.spec import Spec
+from recollect.suggestions import nearest
+
+Settings = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A spec resolved for one method and one memory size. Seeds are not part of it.
+
+    Attributes:
+        benchmark: Name of the benchmark.
+        protocol: Whose version of the benchmark, such as `"paper"`.
+        method: What the spec calls the method.
+        base: Which of `recollect.methods()` it is, or which it changes parts of.
+        capacity: Slots of the memory, 0 without one.
+        learner: Replay, iterations and passes.
+        options: Every option of storage, retrieval and rule.
+        stream: Batch size, data, number and sizes of segments; None is the protocol's.
+        model: What learns.
+        optimizer: How it steps.
+        evaluation: What is counted, and how often.
+        found: How tuned values were found, by TOML path. It changes no number and is not hashed.
+        parts: Parts that come from files of the user: where each is, and the file's SHA-256.
+    """
+
+    benchmark: str
+    protocol: str
+    method: str
+    base: str
+    capacity: int
+    learner: Settings
+    options: Settings
+    stream: Settings
+    model: Settings
+    optimizer: Settings
+    evaluation: Settings
+    found: dict[str, str] = field(default_factory=dict)
+    parts: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def canonical_json(self) -> str:
+        """The cell as JSON, the same for the same settings however they were written."""
+        return _canonical(self._settings())
+
+    @cached_property
+    def spec_hash(self) -> str:
+        """SHA-256 of the settings that decide the numbers."""
+        settings = self._settings()
+        del settings["found"]
+        for part in settings.get("parts", {}).values():
+            part["where"] = part["where"].rpartition("/")[2]  # the same file in another folder
+        return hashlib.sha256(_canonical(settings).encode()).hexdigest()
+
+    @classmethod
+    def from_json(cls, text: str) -> "Cell":
+        """Build the cell that `canonical_json` described."""
+        return cls(**json.loads(text))
+
+    def _settings(self) -> Settings:
+        settings = dataclasses.asdict(self)
+        if not self.parts:  # not written out: old records keep their hash
+            del settings["parts"]
+        return settings
+
+
+def cells(
+    spec: Spec, *, methods: Sequence[str] | None = None, memory: Sequence[int] | None = None
+) -> list[Cell]:
+    """Resolve a spec for each of `methods` and each size of `memory`.
+
+    Args:
+        spec: What to run.
+        methods: Names of its methods; its `compare` if None.
+        memory: Memory sizes; the spec's, or the protocol's, if None. A method without a memory
+            gives one cell however many sizes there are.
+
+    Raises:
+        ConfigError: A method is not in the spec, or a memory is smaller than what is replayed.
+    """
+    names = spec.compare if methods is None else methods
+    unknown = [name for name in names if name not in spec.methods]
+    if unknown:
+        raise ConfigError(
+            f"the spec of {spec.benchmark}",
+            [("methods", f"has no {name!r}; {nearest(name, spec.methods)}") for name in unknown],
+        )
+    recipe = recipe_for(spec.benchmark, spec.protocol)
+    sizes = memory or spec.memory or (recipe.defaults.capacity,)
+    found: dict[str, Cell] = {}
+    for capacity in dict.fromkeys(sizes):
+        for name in dict.fromkeys(names):
+            cell = _cell(spec, spec.methods[name], capacity, recipe)
+            found.setdefault(cell.spec_hash, cell)
+    _refuse_small_memories(list(found.values()))
+    return list(found.values())
+
+
+def _cell(spec: Spec, method: MethodTable, capacity: int, recipe: Recipe) -> Cell:
+    defaults = recipe.defaults
+    learner: Settings = {
+        "replay": spec.learner.replay or defaults.replay,
+        "iterations": spec.learner.iterations or defaults.iterations,
+        "passes": spec.learner.passes,
+        "weighs": spec.learner.weighs,
+    }
+    learner |= {key: value for key, value in method.learner.items() if key != "lr"}
+    if learner["weighs"] == "losses":  # the default is not written out: old records keep their hash
+        del learner["weighs"]
+    optimizer = spec.optimizer.model_dump(exclude={"found"})
+    optimizer["lr"] = method.learner.get("lr") or spec.optimizer.lr or defaults.learning_rate
+    # All segments are not written out: old records keep their hash.
+    shortened = spec.stream.num_segments is not None
+    stream = spec.stream.model_dump(exclude=None if shortened else {"num_segments"})
+    stream["batch_size"] = spec.stream.batch_size or defaults.batch_size
+    stream["data"] = spec.stream.data or recipe.dataset
+    found = {"optimizer": spec.optimizer.found, f"methods.{method.name}": method.found}
+    return Cell(
+        benchmark=spec.benchmark,
+        protocol=spec.protocol,
+        method=method.name,
+        base=method.base,
+        capacity=capacity if method.has_memory else 0,
+        learner=learner if method.has_memory else {**learner, "replay": 0},
+        options=dict(method.options),
+        stream=stream,
+        model=_model(spec, recipe.hidden),
+        optimizer=optimizer,
+        evaluation=spec.evaluation.model_dump(),
+        found={path: how for path, how in found.items() if how is not None},
+        parts=dict(method.parts),
+    )
+
+
+def _model(spec: Spec, hidden: Sequence[int] | None) -> Settings:
+    """Return what learns. The published norm is not written out: old records keep their hash.
+
+    Widths that the protocol decides are written out, so that the hash tells them from others.
+    """
+    published = spec.model.norm in (None, "batch")
+    model: Settings = spec.model.model_dump(exclude={"norm"} if published else None)
+    if hidden is not None and model["hidden"] is None and model["name"] in ("usual", "mlp"):
+        model |= {"name": "mlp", "hidden": list(hidden)}
+    return model
+
+
+def _refuse_small_memories(resolved: Sequence[Cell]) -> None:
+    problems = [
+        (
+            "memory",
+            f"is {cell.capacity}, but {cell.method} replays {cell.learner['replay']} examples; "
+            "give it at least as many slots.",
+        )
+        for cell in resolved
+        if 0 < cell.capacity < cell.learner["replay"]
+    ]
+    if problems:
+        raise ConfigError(f"the spec of {resolved[0].benchmark}", problems)
+
+
+def _canonical(settings: Settings) -> str:
+    return json.dumps(settings, sort_keys=True, separators=(",", ":"), allow_nan=False)

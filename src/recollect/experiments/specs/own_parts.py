@@ -1,0 +1,154 @@
+"""Parts that a spec takes from a file of yours: `storage = "idea.py:Newest"`.
+
+Complaints are ValueErrors in words that go behind the key of a spec.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import inspect
+import sys
+from collections import Counter
+from collections.abc import Collection, Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from recollect.atomic_files import require_file
+from recollect.experiments.specs.method_options import settable
+from recollect.methods import METHODS, Method
+from recollect.retrieval import Retrieval
+from recollect.rules import Rule
+from recollect.storage import Storage
+from recollect.suggestions import nearest
+
+_MAX_BYTES: Final = 10_000_000
+_KINDS: Final[Mapping[str, type]] = {"storage": Storage, "retrieval": Retrieval, "rule": Rule}
+# What a table, or `recollect.method`, says of the learner and not of its parts.
+_TAKEN: Final = frozenset(
+    {*_KINDS, "base", "found", "lr", "name", "model", "optimizer", "capacity", "seed"}
+    | {"loss", "transform", "iterations", "passes", "weighs", "memory_device"}
+)
+
+
+def digest_of(where: str) -> str:
+    """Return the SHA-256 of the file that `where`, such as `idea.py:Newest`, speaks of.
+
+    It stands in the hash of a cell, so that runs of an idea and of what it was yesterday are never
+    taken for the same. Files that this one imports are not covered.
+
+    Raises:
+        ValueError: `where` names no file.
+    """
+    return hashlib.sha256(_source(where)).hexdigest()
+
+
+def load_part(part: str, where: str, digest: str) -> type:
+    """Return the class that `where` names.
+
+    Args:
+        part: Which part it has to be, "storage", "retrieval" or "rule".
+        where: Such as `idea.py:Newest`.
+        digest: What the file has to be.
+
+    Raises:
+        ValueError: It is not there, or no such part.
+    """
+    source = _source(where)
+    if hashlib.sha256(source).hexdigest() != digest:
+        raise ValueError(f"the file of {where!r} was changed meanwhile; run the command again.")
+    file, _, name = where.rpartition(":")
+    path = Path(file).expanduser().resolve()
+    module = _module(path, source, f"own_{path.stem}_{digest[:8]}")
+    wanted = _KINDS[part]
+    kind = getattr(module, name, None)
+    if not isinstance(kind, type):
+        own = [key for key, value in vars(module).items() if _is_part(value, wanted)]
+        raise ValueError(f"is {where!r}, but {file} has no class {name}; {nearest(name, own)}")
+    if not issubclass(kind, wanted):
+        raise ValueError(f"is {where!r}, which is no {part}; derive it from {wanted.__name__}.")
+    if missing := getattr(kind, "__abstractmethods__", None):
+        raise ValueError(f"is {where!r}, which lacks {', '.join(sorted(missing))}; write it.")
+    return kind
+
+
+def with_own_parts(base: str, parts: Mapping[str, Mapping[str, str]]) -> Method:
+    """Return the row of a method with some of its parts taken from files.
+
+    Args:
+        base: Which of `recollect.methods()`.
+        parts: `where` and `sha256` of each part that is not the method's own.
+    """
+    own: dict[str, Any] = {
+        part: load_part(part, found["where"], found["sha256"]) for part, found in parts.items()
+    }
+    return dataclasses.replace(METHODS[base], **own)
+
+
+def option_problems(row: Method, own: Collection[str]) -> dict[str, str]:
+    """Say which options of parts from files cannot be told from something else of that name.
+
+    Args:
+        row: The method with these parts.
+        own: Which parts they are.
+    """
+    parts = {"storage": row.storage, "retrieval": row.retrieval, "rule": row.rule}
+    holders = Counter(key for kind in parts.values() for key in settable(kind))
+    problems = {}
+    for part in own:
+        for key in settable(parts[part]):
+            if key in _TAKEN:
+                problems[part] = f"has a field `{key}`, which means another thing here; rename it."
+            elif holders[key] > 1 and key != "replay":
+                problems[part] = f"has a field `{key}`, and so has another part; rename one."
+    return problems
+
+
+def _source(where: str) -> bytes:
+    file, colon, name = where.rpartition(":")
+    if not colon or not file.endswith(".py") or not name.isidentifier():
+        raise ValueError(f"is {where!r}; write it as path/to/file.py:Class.")
+    path = Path(file).expanduser().absolute()
+    try:
+        require_file(path, max_bytes=_MAX_BYTES)
+        return path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"is {where!r}, but {path} cannot be read ({error.strerror}).") from error
+
+
+def _is_part(value: object, wanted: type) -> bool:
+    return isinstance(value, type) and issubclass(value, wanted) and not inspect.isabstract(value)
+
+
+# What files of the user have imported from their own folders.
+_neighbours: set[str] = set()
+
+
+@cache  # one class object a process, whoever asks
+def _module(file: Path, source: bytes, name: str) -> ModuleType:
+    """Run the very bytes that were hashed, which a compiled copy beside the file need not be."""
+    module = ModuleType(name)
+    module.__file__ = str(file)
+    sys.modules[name] = module  # dataclasses and type hints look there
+    # As for `python file.py`: it may import its neighbours. Those of another file do not count,
+    # though they may be called the same.
+    for neighbour in _neighbours:
+        sys.modules.pop(neighbour, None)
+    before = set(sys.modules)
+    sys.path.insert(0, str(file.parent))
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # our own output may be read by a machine
+            exec(compile(source, str(file), "exec"), vars(module))
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        told = f"{type(error).__name__}: {error}"
+        raise ValueError(f"cannot be imported from {file.name} ({told}).") from error
+    finally:
+        sys.path.remove(str(file.parent))
+        _neighbours.update(
+            new
+            for new in set(sys.modules) - before
+            if str(getattr(sys.modules[new], "__file__", None)).startswith(f"{file.parent}/")
+        )
+    return module

@@ -1,0 +1,108 @@
+"""A requested run: a cell and a seed."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from recollect.errors import ConfigError
+from recollect.experiments.specs.cell import Cell
+
+MOST_RUNS: Final = 100_000
+MOST_SEED: Final = 2**63 - 2  # a record's column of seeds holds one more, a range of Python not
+
+
+@dataclass(frozen=True)
+class Request:
+    """One cell with one seed.
+
+    Attributes:
+        cell: What to run.
+        seed: Seed of stream, model and learner.
+        command: A command that runs it again.
+    """
+
+    cell: Cell
+    seed: int
+    command: str
+
+    @property
+    def key(self) -> str:
+        """A name for files: method, hash and seed."""
+        return f"{self.cell.method}-{self.cell.spec_hash[:8]}-s{self.seed}"
+
+    def to_json(self) -> str:
+        """Describe it on one line, for a worker."""
+        content = {"cell": self.cell.canonical_json, "seed": self.seed, "command": self.command}
+        return json.dumps(content)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Request":
+        """Build what `to_json` described."""
+        content = json.loads(text)
+        return cls(Cell.from_json(content["cell"]), content["seed"], content["command"])
+
+
+def requests(
+    cells: Sequence[Cell],
+    seeds: Sequence[int],
+    *,
+    spec: str | None = None,
+    overrides: Sequence[str] = (),
+    threads: int = 1,
+) -> list[Request]:
+    """Ask for every cell with every seed, all cells of one seed before the next seed.
+
+    In this order what is there at any time compares methods on the same seeds.
+
+    Args:
+        cells: What to run.
+        seeds: With which seeds.
+        spec: Path of the spec, if it is not the one that comes with the package.
+        overrides: The `--set` options that made the cells.
+        threads: Of each process: another number adds up in another order.
+
+    Raises:
+        ConfigError: They are more runs than one command makes.
+    """
+    check_num_runs(len(cells), len(seeds))
+    return [
+        Request(cell, seed, _command(cell, seed, spec, overrides, threads))
+        for seed in seeds
+        for cell in cells
+    ]
+
+
+def check_num_runs(num_cells: int, num_seeds: int) -> None:
+    """Refuse more runs than one command can hold in memory and go through.
+
+    Raises:
+        ConfigError: They are more than `MOST_RUNS`.
+    """
+    if num_cells * num_seeds > MOST_RUNS:
+        told = f"{num_seeds:,} of {num_cells:,} cells are {num_cells * num_seeds:,} runs"
+        raise ConfigError(
+            "the command",
+            [
+                (
+                    "seeds",
+                    f"{told}; one command makes at most {MOST_RUNS:,}. Give fewer seeds at a "
+                    "time; `--dry-run` counts any number.",
+                )
+            ],
+        )
+
+
+def _command(
+    cell: Cell, seed: int, spec: str | None, overrides: Sequence[str], threads: int
+) -> str:
+    words = ["recollect", "run", cell.benchmark]
+    words += ["--spec", spec] if spec is not None else []
+    words += ["--method", cell.method, "--seeds", f"{seed}:{seed + 1}"]
+    words += ["--memory", str(cell.capacity)] if cell.capacity else []
+    words += ["--protocol", cell.protocol]
+    words += ["--threads", str(threads)] if threads != 1 else []
+    for override in overrides:
+        words += ["--set", override]
+    return shlex.join(words)

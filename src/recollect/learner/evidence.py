@@ -1,0 +1,224 @@
+"""What the learner tells its policies: measurements made when asked for, leaving no trace."""
+
+from functools import lru_cache, partial
+from typing import Final
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from recollect.gradients import Groups, Measurement
+from recollect.memory import Memory
+from recollect.network.batch import Batch, stored_batch
+from recollect.network.checks import check_gradients
+from recollect.network.network import Network
+from recollect.network.passes import IncomingPass
+from recollect.rollback.generators import SameDraws
+from recollect.rollback.transaction import Transaction
+
+# Weights times examples of a pass that costs little more than starting it.
+_QUICKLY_DONE: Final = 10_000_000
+_NOT_DECLARED: Final = ValueError(
+    "the storage policy asks for evidence but its `needs_evidence` is False; leave it True."
+)
+
+
+class VirtualStepProbe:
+    """Answers a retrieval policy: losses of slots before and after a step on the incoming batch.
+
+    The virtual step is plain gradient descent with the optimizer's learning rates. While losses are
+    taken, parameters point to other tensors; no model is copied. `transaction` gets the way back.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        memory: Memory,
+        optimizer: torch.optim.Optimizer,
+        alone: IncomingPass,
+        transaction: Transaction,
+    ) -> None:
+        self._network, self._memory, self._optimizer = network, memory, optimizer
+        self._alone, self._transaction = alone, transaction
+        self._read: tuple[Tensor, Batch] | None = None
+        self._draws: SameDraws | None = None
+
+    def losses_before(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
+        """Loss of each slot's example under the model as it is."""
+        return self._look(slots)
+
+    def losses_after(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
+        """Loss of each slot's example after a virtual step on the incoming batch alone."""
+        stepped = self._stepped_values()
+        kept = [(parameter, parameter.data) for parameter, _ in stepped]
+        self._transaction.on_failure(partial(_point_to, kept))
+        try:
+            _point_to(stepped)
+            return self._look(slots)
+        finally:
+            _point_to(kept)
+
+    def _look(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
+        """Take losses, with the same dropout and augmentation before and after."""
+        if self._draws is None:
+            self._draws = self._network.same_draws()
+        with self._draws:
+            return self._network.look(self._examples(slots))
+
+    def _examples(self, slots: Int64[Tensor, " slots"]) -> Batch:
+        """Read the slots, once for both questions about them."""
+        if self._read is None or self._read[0] is not slots:
+            self._read = slots, stored_batch(self._memory, slots)
+        return self._read[1]
+
+    def _stepped_values(self) -> list[tuple[nn.Parameter, Tensor]]:
+        """Return each parameter that the step moves, and where to."""
+        found = self._alone.gradient()
+        check_gradients(found)
+        gradients = {id(self._network.parameters[name]): g for name, g in found.items()}
+        values: list[tuple[nn.Parameter, Tensor]] = []
+        for group in self._optimizer.param_groups:
+            moved = [p for p in group["params"] if id(p) in gradients]
+            if not moved:  # a group that this pass did not use
+                continue
+            along = [gradients[id(p)] for p in moved]
+            stepped = torch._foreach_mul(along, -float(group["lr"]))
+            torch._foreach_add_(stepped, [p.data for p in moved])
+            values += zip(moved, stepped, strict=True)
+        return values
+
+
+def _point_to(values: list[tuple[nn.Parameter, Tensor]]) -> None:
+    for parameter, value in values:
+        parameter.data = value
+
+
+class NoEvidence:
+    """Refuses a storage policy that said it needs no evidence, and asks all the same."""
+
+    def margin_increments(self) -> Float[Tensor, " admitted"]:
+        """Refuse."""
+        raise _NOT_DECLARED
+
+    def cosines(
+        self,
+        slots: Int64[Tensor, "batches size"],  # noqa: ARG002
+    ) -> tuple[Float[Tensor, "admitted batches"], Float[Tensor, " batches"]]:
+        """Refuse."""
+        raise _NOT_DECLARED
+
+    def point_against(self, slots: Int64[Tensor, "batches size"]) -> bool:  # noqa: ARG002
+        """Refuse."""
+        raise _NOT_DECLARED
+
+
+class NewcomerEvidence:
+    """Answers a storage policy about the admitted newcomers, after the model learnt from them."""
+
+    def __init__(
+        self,
+        network: Network,
+        memory: Memory,
+        incoming: Batch,
+        admitted: Int64[Tensor, " admitted"],
+        increments: Float[Tensor, " admitted"] | None,
+    ) -> None:
+        self._network, self._memory = network, memory
+        self._incoming, self._admitted = incoming, admitted
+        self._increments = increments
+        self._compared: tuple[Tensor, Measurement] | None = None
+        self._known: tuple[Tensor, Tensor] | None = None
+
+    def margin_increments(self) -> Float[Tensor, " admitted"]:
+        """M after minus m before the step that learnt each admitted newcomer (MI)."""
+        if self._increments is None:
+            raise ValueError(
+                "the storage policy asks for margin increments but its `margins` is 'never' or "
+                "'replay'; set `margins` to 'insertion', 'both' or 'all'."
+            )
+        return self._increments
+
+    def cosines(
+        self, slots: Int64[Tensor, "batches size"]
+    ) -> tuple[Float[Tensor, "admitted batches"], Float[Tensor, " batches"]]:
+        """Cosines between newcomers' gradients and those of batches of slots.
+
+        Measured in evaluation mode, where an example's gradient is its own.
+        """
+        num_batches = len(slots)
+        gram = self._gram_of_each(slots)
+        across = gram[num_batches:, :num_batches]
+        lengths = gram.diagonal().clamp_min(0).sqrt()
+        tiny = torch.finfo(gram.dtype).tiny
+        each = across / torch.outer(lengths[num_batches:], lengths[:num_batches]).clamp_min(tiny)
+        length_together = gram[num_batches:, num_batches:].sum().clamp_min(0).sqrt()
+        together = across.sum(0) / (length_together * lengths[:num_batches]).clamp_min(tiny)
+        return each, together
+
+    def point_against(self, slots: Int64[Tensor, "batches size"]) -> bool:
+        """Whether the newcomers' mean gradient points against that of every batch of slots.
+
+        Most often the first batch tells: with a model whose passes take long, batches are measured
+        1, 3 and then all at a time.
+        """
+        work = self._network.num_weights * (slots.numel() + len(self._admitted))
+        if work < _QUICKLY_DONE:
+            num_batches = len(slots)
+            across = self._gram_of_each(slots)[num_batches:, :num_batches]
+            return bool((across.sum(0) < 0).all())
+        first = slots[:1]
+        measured = self._measure(
+            self._newcomers().followed_by(self._batches(first)),
+            Groups((len(self._admitted),)) + _groups(first),
+        )
+        for start, stop in ((1, 4), (4, len(slots))):
+            if bool((_gram(measured)[0, 1:] >= 0).any()):
+                return False
+            if len(slots) > start:
+                more = slots[start:stop]
+                measured = measured.join(self._measure(self._batches(more), _groups(more)))
+        self._compared = slots, measured
+        return bool((_gram(measured)[0, 1:] < 0).all())
+
+    def _gram_of_each(
+        self, slots: Int64[Tensor, "batches size"]
+    ) -> Float[Tensor, "batches+admitted batches+admitted"]:
+        """Inner products of the batches' gradients and of every newcomer's own, measured once."""
+        if self._known is None or self._known[0] is not slots:
+            each = Groups((1,) * len(self._admitted))
+            if self._compared is not None and self._compared[0] is slots:
+                newcomers = self._measure(self._newcomers(), each)
+                gram = _gram(self._compared[1].join(newcomers))[1:, 1:]
+            else:
+                both = self._batches(slots).followed_by(self._newcomers())
+                gram = _gram(self._measure(both, _groups(slots) + each))
+            self._known = slots, gram
+        return self._known[1]
+
+    def _newcomers(self) -> Batch:
+        return self._incoming.take(self._admitted)
+
+    def _batches(self, slots: Int64[Tensor, "batches size"]) -> Batch:
+        return stored_batch(self._memory, slots.flatten())
+
+    def _measure(self, batch: Batch, groups: Groups) -> Measurement:
+        with self._network.evaluating_unseen():
+            found = self._network.measure_groups(
+                batch, groups, partial(_ones, len(batch)), partial(_ones, len(groups))
+            )
+        assert isinstance(found.gradients, Measurement)
+        return found.gradients
+
+
+def _groups(slots: Int64[Tensor, "batches size"]) -> Groups:
+    return Groups((slots.shape[1],) * len(slots))
+
+
+@torch.no_grad()
+def _gram(measured: Measurement) -> Float[Tensor, "groups groups"]:
+    return measured.gram().cpu()
+
+
+@lru_cache(maxsize=64)
+def _ones(count: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor, " count"]:
+    return torch.ones(count, dtype=dtype, device=device)

@@ -1,0 +1,1 @@
+"""Tables, figures and verdicts of the one paper: everything that knows its numbers."""

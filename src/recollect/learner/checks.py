@@ -1,5 +1,8 @@
 """Refuse answers of policies that cannot be, before anything changes."""
 
+import math
+from itertools import pairwise
+
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor

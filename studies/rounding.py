@@ -22,6 +22,7 @@ from recollect.models import reduced_resnet18, seeded
 from recollect.models.reduced_resnet18 import Norm
 from recollect.retrieval import Uniform
 from recollect.rules import GradientSum, Rule
+from recollect.rules.rule import Needs
 from recollect.storage import Reservoir
 
 
@@ -29,7 +30,7 @@ from recollect.storage import Reservoir
 class _MeasuredSum(Rule):
     """ER's weights, by way of the Gram matrix."""
 
-    needs_gram: ClassVar[bool] = True
+    needs: ClassVar[Needs] = "matrix"
 
     @override
     def __call__(self, gram: Tensor) -> Tensor:

@@ -13,7 +13,8 @@ FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
 
 # Those who make, score or show a benchmark know of tasks and segments; who learns does not.
 MAY_SAY_TASK = (
-    "streams", "metrics", "experiments", "paper", "reports", "benchmarks", "cli", "datasets", "testing",
+    "streams", "metrics", "experiments", "paper", "reports", "benchmarks", "cli", "datasets",
+    "testing",
 )  # fmt: skip
 # The one needs torch's initialisation, the other lends a generator to dropout.
 # `watching.py` looks at the global generators to say whether a policy drew from them.

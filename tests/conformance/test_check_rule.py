@@ -9,6 +9,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from recollect.rules import GradientSum, Rule
+from recollect.rules.rule import Needs
 from recollect.testing import check_rule
 
 
@@ -76,7 +77,7 @@ class Random(Rule):
 
 
 class SecretReader(Rule):
-    needs_gram: ClassVar[bool] = False
+    needs: ClassVar[Needs] = "nothing"
 
     @override
     def __call__(self, gram: Tensor) -> Tensor:
@@ -99,7 +100,7 @@ class NeedsTwo(Rule):
         (WritesToTheGram, "wrote to the Gram matrix"),
         (Undecided, "gave two answers to one question"),
         (Random, "drew from a global generator"),
-        (SecretReader, "read the Gram matrix though `needs_gram` is False"),
+        (SecretReader, "read the Gram matrix though its `needs` is"),
         (NeedsTwo, "raised IndexError in a call with 1 random replayed gradients"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

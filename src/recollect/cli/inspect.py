@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
+from recollect import storage
 from recollect.cli.terminal.output import CONTACT_SHEETS, check_output, write_explained
 from recollect.datasets import contact_sheet
 from recollect.errors import RecollectError
@@ -22,11 +23,12 @@ from recollect.reports.inspection import (
     ranked_slots,
     read_saved_memory,
 )
-from recollect.storage import ClassBalanced, Reservoir
 
 _BAR_WIDTH = 40
 _POLICIES_WITHOUT_SCORES = tuple(
-    f"{policy.__module__}.{policy.__qualname__}" for policy in (Reservoir, ClassBalanced)
+    f"{policy.__module__}.{policy.__qualname__}"
+    for policy in vars(storage).values()
+    if isinstance(policy, type) and issubclass(policy, storage.Storage) and not policy.has_scores
 )
 
 

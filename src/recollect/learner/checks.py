@@ -69,3 +69,18 @@ def checked_weights(weights: object, gram: Tensor, rule: Rule) -> Float[Tensor, 
     if not math.isfinite(weights.sum().item()):
         raise NonFiniteError(f"{type(rule).__name__} returned NaN or infinite weights.")
     return weights.to(gram)
+
+
+def fixed_weights(rule: Rule, replayed: int) -> tuple[float, ...] | None:
+    """Return the weights of a rule that needs nothing; None if gradients must be measured."""
+    if rule.needs != "nothing" or not replayed:
+        return None
+    weights = rule.fixed_weights(replayed)
+    if len(weights) != 1 + replayed:
+        raise ValueError(
+            f"{type(rule).__name__} returned {len(weights)} fixed weights for {1 + replayed} "
+            "gradients; return one weight per gradient."
+        )
+    if not math.isfinite(sum(weights)):
+        raise NonFiniteError(f"{type(rule).__name__} returned NaN or infinite weights.")
+    return weights

@@ -7,12 +7,13 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from recollect.gradients import Groups, Measurement
+from recollect.choices import Passes
+from recollect.gradients import Groups, Measurement, mixes_examples
 from recollect.memory import Memory
 from recollect.network.batch import Batch, stored_batch
 from recollect.network.checks import check_gradients
-from recollect.network.network import Network
-from recollect.network.passes import IncomingPass
+from recollect.network.network import Gradients, Network, Pass
+from recollect.network.passes import pass_incoming, summed
 from recollect.rollback.generators import SameDraws
 from recollect.rollback.transaction import Transaction
 
@@ -28,6 +29,9 @@ class VirtualStepProbe:
 
     The virtual step is plain gradient descent with the optimizer's learning rates. While losses are
     taken, parameters point to other tensors; no model is copied. `transaction` gets the way back.
+
+    Attributes:
+        passed: The pass over the incoming batch, if it was made and can stand for the training one.
     """
 
     def __init__(
@@ -35,11 +39,17 @@ class VirtualStepProbe:
         network: Network,
         memory: Memory,
         optimizer: torch.optim.Optimizer,
-        alone: IncomingPass,
+        incoming: Batch,
         transaction: Transaction,
+        *,
+        passes: Passes,
+        measures: bool,
     ) -> None:
         self._network, self._memory, self._optimizer = network, memory, optimizer
-        self._alone, self._transaction = alone, transaction
+        self._incoming, self._transaction = incoming, transaction
+        self._passes, self._measures = passes, measures
+        self.passed: Pass | None = None
+        self._along: Gradients | None = None
         self._read: tuple[Tensor, Batch] | None = None
         self._draws: SameDraws | None = None
 
@@ -73,7 +83,7 @@ class VirtualStepProbe:
 
     def _stepped_values(self) -> list[tuple[nn.Parameter, Tensor]]:
         """Return each parameter that the step moves, and where to."""
-        found = self._alone.gradient()
+        found = self._gradient()
         check_gradients(found)
         gradients = {id(self._network.parameters[name]): g for name, g in found.items()}
         values: list[tuple[nn.Parameter, Tensor]] = []
@@ -86,6 +96,22 @@ class VirtualStepProbe:
             torch._foreach_add_(stepped, [p.data for p in moved])
             values += zip(moved, stepped, strict=True)
         return values
+
+    def _gradient(self) -> Gradients:
+        """Return g, measured once."""
+        if self._along is not None:
+            return self._along
+        network = self._network
+        if self._passes == "joint" and mixes_examples(network.model):
+            # The training pass will be joint, with other statistics; this one only looks.
+            with network.unseen():
+                looked = pass_incoming(network, self._incoming, measures=False)
+            self._along = summed(looked.gradients)
+        else:
+            # Without mixing the joint pass has the same gradients: this pass can be its first half.
+            self.passed = pass_incoming(network, self._incoming, measures=self._measures)
+            self._along = summed(self.passed.gradients)
+        return self._along
 
 
 def _point_to(values: list[tuple[nn.Parameter, Tensor]]) -> None:

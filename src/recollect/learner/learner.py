@@ -13,7 +13,13 @@ from torch import Tensor, nn
 from recollect.checkpoint import read_checkpoint, write_checkpoint
 from recollect.choices import Passes, Weighs
 from recollect.gradients import Measurement
-from recollect.learner.checks import check_gram, checked_admitted, checked_slots, checked_weights
+from recollect.learner.checks import (
+    check_gram,
+    checked_admitted,
+    checked_slots,
+    checked_weights,
+    fixed_weights,
+)
 from recollect.learner.describing import as_html, in_a_line
 from recollect.learner.evidence import NewcomerEvidence, NoEvidence, VirtualStepProbe
 from recollect.learner.fitting import make_it_fit
@@ -36,13 +42,14 @@ from recollect.network.checks import (
     checked_ids,
 )
 from recollect.network.descent import descend, is_plain_sgd, plain_sgd_step
-from recollect.network.network import Network
+from recollect.network.network import Network, Pass
 from recollect.network.passes import (
+    Asked,
     Found,
-    IncomingPass,
     check_passes,
     check_weighs,
     find_gradients,
+    planned_passes,
 )
 from recollect.network.per_example import Loss
 from recollect.network.preparing import Collate, Preparation, Transform
@@ -184,13 +191,8 @@ class Learner:
         self._preparation: Final = Preparation(collate, transform, augment)
         self._build()
         self._network.check_trains()
-        # Parts of the library draw from the generators they are given; others may do as they like.
-        others = [
-            part
-            for part in (storage, retrieval, rule)
-            if part is not None and not type(part).__module__.startswith("recollect.")
-        ]
-        self._others_may_draw: Final = bool(others)
+        parts = (storage, retrieval, rule)
+        self._others_may_draw: Final = any(part is not None and part.draws for part in parts)
 
     def _build(self) -> None:
         """Find out all that follows from model and optimizer."""
@@ -298,13 +300,10 @@ class Learner:
         moves_last: bool,
     ) -> Update:
         """Move the model once: retrieve, measure, weigh, step."""
-        alone = IncomingPass(
-            self._network, incoming, passes=self.passes, measured=self.rule.needs_gram
-        )
-        slots = self._retrieve(alone, transaction)
+        slots, passed = self._retrieve(incoming, transaction)
         if margins is not None:
             margins.before_update(slots)
-        found = self._find_gradients(incoming, slots, alone)
+        found = self._find_gradients(incoming, slots, passed)
         if margins is not None:
             margins.learnt_from(found.outputs)
         gram, weights, target = self._weigh(found)
@@ -320,23 +319,28 @@ class Learner:
         return Update(found.losses, found.outputs, slots, len(incoming), gram, weights)
 
     def _retrieve(
-        self, alone: IncomingPass, transaction: Transaction
-    ) -> Int64[Tensor, " replayed"]:
-        """WHICH SLOTS are replayed."""
+        self, incoming: Batch, transaction: Transaction
+    ) -> tuple[Int64[Tensor, " replayed"], Pass | None]:
+        """WHICH SLOTS are replayed, and the incoming pass if finding out took one."""
         if self.memory is None or self.memory.is_empty or self.retrieval is None:
-            return _NO_SLOTS
-        probe = VirtualStepProbe(self._network, self.memory, self.optimizer, alone, transaction)
+            return _NO_SLOTS, None
+        probe = VirtualStepProbe(
+            *(self._network, self.memory, self.optimizer, incoming, transaction),
+            passes=self.passes,
+            measures=self.rule.needs == "matrix" and self.passes != "grouped",
+        )
         slots = self.retrieval.select(self.memory, probe, self.generators["retrieval"])
-        return checked_slots(slots, self.memory, self.retrieval)
+        return checked_slots(slots, self.memory, self.retrieval), probe.passed
 
     def _find_gradients(
-        self, incoming: Batch, slots: Int64[Tensor, " replayed"], alone: IncomingPass
+        self, incoming: Batch, slots: Int64[Tensor, " replayed"], passed: Pass | None
     ) -> Found:
         """MEASURE g and the g_i."""
-        if self.memory is None or slots.numel() == 0:
-            return alone.only()
-        replayed = stored_batch(self.memory, slots)
-        return find_gradients(self._network, incoming, replayed, alone, self.rule)
+        replays = self.memory is not None and slots.shape[0] > 0
+        replayed = stored_batch(self.memory, slots) if self.memory and replays else None
+        plan = planned_passes(self.passes, replays=replays, is_incoming_passed=passed is not None)
+        asked = Asked(fixed_weights(self.rule, slots.shape[0]), self.rule.groups)
+        return find_gradients(self._network, plan, asked, incoming, replayed, passed)
 
     def _weigh(self, found: Found) -> tuple[Tensor | None, Tensor | None, dict[str, Tensor]]:
         """WEIGH them into w, unless the rule's weights are fixed: then w was taken at once."""

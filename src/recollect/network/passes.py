@@ -1,8 +1,12 @@
-"""Find g and the g_i: by one joint pass, by two, or by one a group (paper note P12)."""
+"""Find g and the g_i: by one joint pass, by two, or by one per group (paper note P12).
+
+Which passes an update makes follows from what retrieval left behind: `planned_passes` says which,
+`find_gradients` makes them.
+"""
 
 from dataclasses import dataclass
-from functools import partial, reduce
-from typing import get_args
+from functools import lru_cache, partial, reduce
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float
@@ -10,17 +14,32 @@ from torch import Tensor
 
 from recollect import nested
 from recollect.choices import Passes, Weighs
-from recollect.gradients import Groups, Measurement, mixes_examples
-from recollect.learner.checks import checked_weights
+from recollect.gradients import Groups, Measurement
 from recollect.network.batch import Batch
-from recollect.network.network import (
-    Gradients,
-    Network,
-    Numbers,
-    Pass,
-    mean_weights,
-)
-from recollect.rules import GradientSum, Rule
+from recollect.network.network import Gradients, Network, Numbers, Pass
+from recollect.rules import Rule
+
+#: A pass over the incoming batch, over the replayed one, over both at once, or one over each group
+#: of replayed examples.
+Part = Literal["incoming", "replayed", "both", "groups"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a rule asks of the passes.
+
+    Attributes:
+        weights: Of g and g_1..g_K if they are fixed; None if gradients must be measured.
+        groups: How many groups of replayed examples pass apart under `passes="grouped"`.
+    """
+
+    weights: tuple[float, ...] | None
+    groups: int | None = None
+
+    @property
+    def measures(self) -> bool:
+        """Whether the gradients must be measured one by one."""
+        return self.weights is None
 
 
 @dataclass(slots=True)
@@ -32,81 +51,98 @@ class Found:
     gradients: Gradients | Measurement
 
 
-class IncomingPass:
-    """The pass over the incoming batch alone, run at most once and only if somebody needs it."""
+def planned_passes(passes: Passes, *, replays: bool, is_incoming_passed: bool) -> tuple[Part, ...]:
+    """Say which passes are still to be made.
 
-    def __init__(
-        self, network: Network, incoming: Batch, *, passes: Passes, measured: bool
-    ) -> None:
-        self._network, self._incoming = network, incoming.training()
-        self._measured = measured and passes != "grouped"
-        self.passes = passes
-        self._trained: Pass | None = None
-        self._looked: Pass | None = None
+    Args:
+        passes: How the learner sends examples through the network.
+        replays: Whether there is anything to replay.
+        is_incoming_passed: Whether retrieval has made the incoming pass, for its virtual step.
 
-    @property
-    def was_run(self) -> bool:
-        """Whether the pass was run in a way that can stand for the training pass."""
-        return self._trained is not None
+    Example:
+        >>> planned_passes("joint", replays=True, is_incoming_passed=False)
+        ('both',)
+        >>> planned_passes("joint", replays=True, is_incoming_passed=True)
+        ('replayed',)
+    """
+    if passes == "joint" and replays and not is_incoming_passed:
+        return ("both",)
+    first: tuple[Part, ...] = () if is_incoming_passed else ("incoming",)
+    if not replays:
+        return first
+    return (*first, "groups" if passes == "grouped" else "replayed")
 
-    def run(self) -> Pass:
-        """Run the pass as a training pass, or return it."""
-        if self._trained is None:
-            self._trained = self._pass()
-        return self._trained
 
-    def only(self) -> Found:
-        """With nothing to replay, w = g."""
-        if self._trained is None:
-            self._trained = self._differentiate()
-        found = self._trained
-        return Found(found.losses, found.outputs, _written(found.gradients))
-
-    def gradient(self) -> Gradients:
-        """Return g, for a virtual step."""
-        if self.passes == "joint" and mixes_examples(self._network.model):
-            # The training pass will be joint, with other statistics; this one only looks.
-            if self._looked is None:
-                with self._network.unseen():
-                    self._looked = self._differentiate()
-            return _written(self._looked.gradients)
-        # Without mixing the joint pass has the same gradients: this pass can be its first half.
-        return _written(self.run().gradients)
-
-    def _pass(self) -> Pass:
-        if self._measured:
-            return self._network.measure(self._incoming, incoming=len(self._incoming))
-        return self._differentiate()
-
-    def _differentiate(self) -> Pass:
-        return self._network.differentiate(self._incoming, _mean_of(self._incoming))
+def pass_incoming(network: Network, incoming: Batch, *, measures: bool) -> Pass:
+    """Pass the incoming batch alone: its mean gradient is g."""
+    incoming = incoming.training()
+    if measures:
+        return network.measure(incoming, incoming=len(incoming))
+    return network.differentiate(incoming, mean_of(incoming))
 
 
 def find_gradients(
-    network: Network, incoming: Batch, replayed: Batch, alone: IncomingPass, rule: Rule
+    network: Network,
+    plan: tuple[Part, ...],
+    asked: Asked,
+    incoming: Batch,
+    replayed: Batch | None,
+    passed: Pass | None,
 ) -> Found:
-    """Pass both batches through the network and find the gradients the rule works on."""
-    incoming, replayed = incoming.training(), replayed.training()
-    if alone.passes == "joint" and not alone.was_run:
-        return _joint(network, incoming, replayed, rule)
-    one = alone.run()
-    if alone.passes == "grouped":
-        others = [network.differentiate(part, _mean_of(part)) for part in _parts(replayed, rule)]
-        gradients = _stacked([_written(found.gradients) for found in (one, *others)])
-        return _all_of([one, *others], gradients)
-    if rule.needs_gram:
+    """Make the planned passes and find the gradients that the rule works on.
+
+    Args:
+        network: The model.
+        plan: From `planned_passes`.
+        asked: What the rule needs.
+        incoming: The batch that arrived.
+        replayed: The batch from memory, None if there is none.
+        passed: The incoming pass, if retrieval made it.
+    """
+    if "both" in plan:
+        assert replayed is not None
+        return _joint(network, incoming.training(), replayed.training(), asked)
+    if passed is None:
+        measures = asked.measures and replayed is not None and "groups" not in plan
+        passed = pass_incoming(network, incoming, measures=measures)
+    if replayed is None:  # w = g
+        return Found(passed.losses, passed.outputs, summed(passed.gradients))
+    if "groups" in plan:
+        return _by_group(network, passed, replayed.training(), asked)
+    return _separate(network, passed, replayed.training(), asked)
+
+
+def _joint(network: Network, incoming: Batch, replayed: Batch, asked: Asked) -> Found:
+    count, both = len(incoming), incoming.followed_by(replayed)
+    if asked.weights is None:
+        found = network.measure(both, incoming=count)
+    else:
+        found = network.differentiate(both, partial(_coefficients, asked.weights, count))
+    return Found(found.losses, found.outputs, found.gradients)
+
+
+def _separate(network: Network, one: Pass, replayed: Batch, asked: Asked) -> Found:
+    if asked.weights is None:
         two = network.measure(replayed, incoming=0)
         assert isinstance(one.gradients, Measurement)
         assert isinstance(two.gradients, Measurement)
         return _all_of([one, two], one.gradients.join(two.gradients))
-    first = _written(one.gradients)
-    if type(rule) is GradientSum:
-        two = network.differentiate(replayed, _mean_of(replayed))
-    else:
-        weights = _fixed_weights(rule, network, len(replayed))
-        two = network.differentiate(replayed, _coefficients(weights, incoming=0))
-        first = {name: weights[0] * gradient for name, gradient in first.items()}
-    return _all_of([one, two], _added(first, _written(two.gradients)))
+    two = network.differentiate(replayed, partial(_coefficients, asked.weights, 0))
+    first, weight = summed(one.gradients), asked.weights[0]
+    if weight != 1:
+        first = {name: weight * gradient for name, gradient in first.items()}
+    return _all_of([one, two], _added(first, summed(two.gradients)))
+
+
+def _by_group(network: Network, one: Pass, replayed: Batch, asked: Asked) -> Found:
+    assert asked.groups is not None  # `check_passes` saw them
+    number = min(asked.groups, len(replayed))
+    parts = [
+        replayed.take(part).training() for part in torch.arange(len(replayed)).tensor_split(number)
+    ]
+    others = [network.differentiate(part, mean_of(part)) for part in parts]
+    gradients = _stacked([summed(found.gradients) for found in (one, *others)])
+    return _all_of([one, *others], gradients)
 
 
 def _all_of(passes: list[Pass], gradients: Gradients | Measurement) -> Found:
@@ -115,46 +151,23 @@ def _all_of(passes: list[Pass], gradients: Gradients | Measurement) -> Found:
     return Found(losses, outputs, gradients)
 
 
-def _joint(network: Network, incoming: Batch, replayed: Batch, rule: Rule) -> Found:
-    count = len(incoming)
-    both = incoming.followed_by(replayed)
-    if rule.needs_gram:
-        found = network.measure(both, incoming=count)
-    elif type(rule) is GradientSum:  # coefficients that are kept: the cheapest step of all
-        found = network.differentiate(both, partial(mean_weights, (count, len(replayed))))
-    else:
-        weights = _fixed_weights(rule, network, len(replayed))
-        found = network.differentiate(both, _coefficients(weights, incoming=count))
-    return Found(found.losses, found.outputs, found.gradients)
-
-
-def _fixed_weights(rule: Rule, network: Network, replayed: int) -> Float[Tensor, " gradients"]:
-    """Ask a rule that needs no inner products for its weights."""
-    like = next(iter(network.parameters.values()))
-    meaningless = like.new_zeros(1 + replayed, 1 + replayed)
-    return checked_weights(rule(meaningless), meaningless, rule)
-
-
-def _coefficients(weights: Float[Tensor, " gradients"], *, incoming: int) -> Numbers:
+@lru_cache(maxsize=64)
+def _coefficients(
+    weights: tuple[float, ...], incoming: int, dtype: torch.dtype, device: torch.device
+) -> Float[Tensor, " examples"]:
     """Turn weights of gradients into those of losses; g is the mean over incoming examples."""
-    of_losses = torch.cat((weights[:1].expand(incoming) / max(incoming, 1), weights[1:]))
-    return lambda dtype, device: of_losses.to(device, dtype)
+    of_incoming = [weights[0] / incoming] * incoming if incoming else []
+    return torch.tensor([*of_incoming, *weights[1:]], dtype=dtype, device=device)
 
 
-def _mean_of(batch: Batch) -> Numbers:
-    return partial(mean_weights, (len(batch),))
+def mean_of(batch: Batch) -> Numbers:
+    """Return coefficients that make the mean of a batch's losses."""
+    count = len(batch)
+    return partial(_coefficients, (1.0, *(1 / count,) * count), 0)
 
 
-def _parts(replayed: Batch, rule: Rule) -> list[Batch]:
-    groups = _groups_of(rule)
-    assert groups is not None  # `check_passes` saw them
-    number = min(groups, len(replayed))
-    return [
-        replayed.take(part).training() for part in torch.arange(len(replayed)).tensor_split(number)
-    ]
-
-
-def _written(gradients: Gradients | Measurement) -> Gradients:
+def summed(gradients: Gradients | Measurement) -> Gradients:
+    """Return the sum of what was measured, or what was summed already."""
     if not isinstance(gradients, Measurement):
         return gradients
     with torch.no_grad():
@@ -198,19 +211,14 @@ def check_passes(passes: str, rule: Rule) -> None:
     if passes not in get_args(Passes):
         choices = ", ".join(map(repr, get_args(Passes)))
         raise ValueError(f"`passes` is {passes!r}; choose one of {choices}.")
-    if passes == "grouped" and _groups_of(rule) is None:
+    groups: object = rule.groups
+    if groups is not None and (type(groups) is not int or groups < 1):
+        raise ValueError(
+            f"`groups` of rule {type(rule).__name__} is {groups!r}; make it a whole number from 1, "
+            "or None."
+        )
+    if passes == "grouped" and groups is None:
         raise ValueError(
             "`passes` is 'grouped', but the rule has no groups; use "
             "PrincipalDirection(groups=...), or passes 'joint' or 'separate'."
         )
-
-
-def _groups_of(rule: Rule) -> int | None:
-    """In how many groups a rule wants replayed examples; most know of none."""
-    groups: object = getattr(rule, "groups", None)
-    if groups is None or (type(groups) is int and groups > 0):
-        return groups
-    raise ValueError(
-        f"`groups` of rule {type(rule).__name__} is {groups!r}; make it a whole number from 1, or "
-        "None."
-    )

@@ -1,7 +1,7 @@
 """Maximally interfered retrieval."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import torch
 from jaxtyping import Int64
@@ -25,6 +25,8 @@ class MaximallyInterfered(Retrieval):
         Algorithm 1. The score is without the best loss so far: the authors' scripts score CIFAR-10
         and mini-ImageNet so, and compare with the best loss on MNIST (docs/benchmarks.md).
     """
+
+    draws: ClassVar[bool] = False
 
     replay: int
     candidates: int = 50

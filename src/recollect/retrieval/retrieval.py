@@ -1,7 +1,7 @@
 """What a retrieval policy is, and what it may ask for."""
 
 from abc import ABC, abstractmethod
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int64
@@ -24,6 +24,9 @@ class Probe(Protocol):
 class Retrieval(ABC):
     """Choose the slots to replay beside the incoming batch."""
 
+    #: Whether it may draw from torch's own generator, and not only from the one it is given. The
+    #: learner then looks after torch's.
+    draws: ClassVar[bool] = True
     #: The most slots `select` returns.
     replay: int
 

@@ -1,7 +1,7 @@
 """Replay at random."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import torch
 from jaxtyping import Int64
@@ -16,6 +16,8 @@ from recollect.retrieval.retrieval import Probe, Retrieval, check_counts, draw_s
 @dataclass(frozen=True)
 class Uniform(Retrieval):
     """Replay `replay` slots drawn at random without replacement (experience replay)."""
+
+    draws: ClassVar[bool] = False
 
     replay: int
 

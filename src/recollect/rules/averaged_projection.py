@@ -1,7 +1,7 @@
 """A-GEM's rule, without tasks."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import torch
 from jaxtyping import Float
@@ -28,6 +28,8 @@ class AveragedProjection(Rule):
         Chaudhry et al., Efficient lifelong learning with A-GEM, Eq. 11. Theirs replays other tasks
         only; ours knows no tasks and replays from the whole memory.
     """
+
+    draws: ClassVar[bool] = False
 
     @override
     def __call__(self, gram: Float[Tensor, "gradients gradients"]) -> Float[Tensor, " gradients"]:

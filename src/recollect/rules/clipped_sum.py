@@ -1,7 +1,7 @@
 """Experience replay's rule on gradients that are clipped one by one."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 from jaxtyping import Float
 from torch import Tensor
@@ -38,6 +38,8 @@ class ClippedSum(Rule):
         Ours. Clipping by example is from private learning (Abadi et al., Deep Learning with
         Differential Privacy).
     """
+
+    draws: ClassVar[bool] = False
 
     replay_weight: float = 20.0
     clip: float = 1.0

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 from typing_extensions import override
 
-from recollect.rules.rule import Rule
+from recollect.rules.rule import Needs, Rule
 
 
 @final
@@ -28,10 +28,13 @@ class GradientSum(Rule):
         Chen and Lin, Sec. 2.2, Eq. 4 and 5.
     """
 
-    needs_gram: ClassVar[bool] = False
+    needs: ClassVar[Needs] = "nothing"
+    draws: ClassVar[bool] = False
 
     @override
     def __call__(self, gram: Float[Tensor, "gradients gradients"]) -> Float[Tensor, " gradients"]:
-        weights = gram.new_full((len(gram),), 1 / (len(gram) - 1))
-        weights[0] = 1
-        return weights
+        return gram.new_tensor(self.fixed_weights(len(gram) - 1))
+
+    @override
+    def fixed_weights(self, replayed: int) -> tuple[float, ...]:
+        return (1.0, *(1 / replayed,) * replayed)

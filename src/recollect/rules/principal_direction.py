@@ -1,7 +1,7 @@
 """Principal Gradient Direction, the paper's rule."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import torch
 from jaxtyping import Float
@@ -46,6 +46,8 @@ class PrincipalDirection(Rule):
     References:
         Chen and Lin, Sec. 2.3, Eq. 6 to 12. Where it is ambiguous: paper notes P1, P2, P8.
     """
+
+    draws: ClassVar[bool] = False
 
     step_size: float = 10.0
     norm_floor: float = 1.0

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import torch
 from jaxtyping import Float
@@ -43,6 +43,8 @@ class ProximalRule(Rule):
     References:
         Chen and Lin, Sec. 2.2, Eq. 3, 8 and 10.
     """
+
+    draws: ClassVar[bool] = False
 
     objective: Objective
     step_size: float = 1.0

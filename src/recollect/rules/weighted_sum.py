@@ -8,7 +8,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from recollect.rules.checks import check_positive
-from recollect.rules.rule import Rule
+from recollect.rules.rule import Needs, Rule
 
 
 @final
@@ -37,13 +37,16 @@ class WeightedSum(Rule):
 
     replay_weight: float = 3.0
 
-    needs_gram: ClassVar[bool] = False
+    needs: ClassVar[Needs] = "nothing"
+    draws: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_positive(replay_weight=self.replay_weight)
 
     @override
     def __call__(self, gram: Float[Tensor, "gradients gradients"]) -> Float[Tensor, " gradients"]:
-        weights = gram.new_full((len(gram),), self.replay_weight / (len(gram) - 1))
-        weights[0] = 1
-        return weights
+        return gram.new_tensor(self.fixed_weights(len(gram) - 1))
+
+    @override
+    def fixed_weights(self, replayed: int) -> tuple[float, ...]:
+        return (1.0, *(self.replay_weight / replayed,) * replayed)

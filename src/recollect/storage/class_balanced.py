@@ -32,6 +32,8 @@ class ClassBalanced(Storage):
 
     needs_classes: ClassVar[bool] = True
     needs_evidence: ClassVar[bool] = False
+    has_scores: ClassVar[bool] = False
+    draws: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self._seen: Counter[int] = Counter()

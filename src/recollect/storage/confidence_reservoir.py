@@ -61,6 +61,7 @@ class ConfidenceReservoir(Storage):
     age_offset: float = 0.0
     within_class: bool = False
     needs_classes: ClassVar[bool] = True
+    draws: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check_choice("pick", self.pick, ("highest", "proportional"))

@@ -34,6 +34,7 @@ class GSSGreedy(Storage):
         Algorithm 2, and the authors' code.
     """
 
+    draws: ClassVar[bool] = False
     score_range: ClassVar[tuple[float, float]] = (-1.001, 1.001)  # cosines, but for rounding
 
     batches: int = 10

@@ -26,6 +26,8 @@ class Reservoir(Storage):
     """
 
     needs_evidence: ClassVar[bool] = False
+    has_scores: ClassVar[bool] = False
+    draws: ClassVar[bool] = False
 
     @override
     def admit(self, labels: Tensor, memory: Memory, rng: torch.Generator) -> Tensor:

@@ -65,6 +65,11 @@ class Storage(ABC):
     margins: MarginTiming = "never"
     #: Between which numbers its scores lie; a checkpoint with others is refused.
     score_range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    #: Whether it writes scores that mean something; the records of a run keep them then.
+    has_scores: ClassVar[bool] = True
+    #: Whether it may draw from torch's own generator, and not only from the one it is given. The
+    #: learner then looks after torch's.
+    draws: ClassVar[bool] = True
     #: Whether labels must be classes.
     needs_classes: ClassVar[bool] = False
     #: Whether `place` asks for evidence. One that does not is asked before the model moves, which

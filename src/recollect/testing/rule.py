@@ -15,8 +15,8 @@ def check_rule(rule: Rule, *, order_matters: bool = False) -> None:
     The rule must return one finite weight per gradient, in the dtype of the Gram matrix, from one
     replayed gradient up, also where gradients vanish, cancel or depend on each other. The same Gram
     matrix must give the same weights. The rule must not change the Gram matrix or global
-    generators, and must not read the matrix if `needs_gram` is False. When replayed gradients
-    change places, their weights must change places with them.
+    generators, and must not read the matrix if it says that it needs nothing. When replayed
+    gradients change places, their weights must change places with them.
 
     Args:
         rule: To check. A rule remembers nothing, so one instance will do.
@@ -39,7 +39,7 @@ def check_rule(rule: Rule, *, order_matters: bool = False) -> None:
             _check_weights(rule, gram, f"{title}, {dtype}")
     if not order_matters:
         _check_order(rule)
-    if not rule.needs_gram:
+    if rule.needs == "nothing":
         _check_blindness(rule)
 
 
@@ -116,6 +116,6 @@ def _check_blindness(rule: Rule) -> None:
         if not torch.equal(rule(rows @ rows.T), rule(torch.zeros_like(rows @ rows.T))):
             fail(
                 rule,
-                "read the Gram matrix though `needs_gram` is False; the learner then hands it one "
-                "without meaning. Set `needs_gram` to True.",
+                'read the Gram matrix though its `needs` is "nothing"; the learner then hands it '
+                'one without meaning. Set `needs` to "matrix".',
             )

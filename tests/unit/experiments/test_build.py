@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from recollect.datasets import Examples, LabelledData
-from recollect.experiments import build as building
+from recollect.experiments.specs import build as building
 from recollect.experiments.specs.build import build
 from recollect.experiments.specs.cell import cells
 from recollect.experiments.specs.request import Request

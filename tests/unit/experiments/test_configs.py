@@ -7,7 +7,7 @@ import torch
 
 from recollect.datasets import Examples, LabelledData, load
 from recollect.errors import ConfigError
-from recollect.experiments import build as building
+from recollect.experiments.specs import build as building
 from recollect.experiments.specs.build import build
 from recollect.experiments.specs.cell import cells
 from recollect.experiments.specs.configs import config_names, config_path, config_root

@@ -1,7 +1,7 @@
 """What cannot be learnt from is refused with a message that says why, and changes nothing."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -315,7 +315,8 @@ class Averaging(Rule):
     """A rule of the user's own, with groups."""
 
     def __init__(self, groups: object) -> None:
-        self.groups, self.sizes = groups, list[int]()
+        self.groups = cast("int | None", groups)
+        self.sizes = list[int]()
 
     @override
     def __call__(self, gram: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from recollect import Learner, Memory
 from recollect.errors import NonFiniteError
 from recollect.retrieval import MaximallyInterfered, Retrieval, Uniform
 from recollect.rules import GradientSum, Rule
+from recollect.rules.rule import Needs
 from recollect.storage import Reservoir
 
 DOUBLE = torch.float64
@@ -27,7 +28,7 @@ class Ranked(Rule):
     """Uneven weights that depend on nothing but how many gradients there are."""
 
     first: float = 0.5
-    needs_gram: ClassVar[bool] = False
+    needs: ClassVar[Needs] = "nothing"
 
     @override
     def __call__(self, gram: Tensor) -> Tensor:
@@ -37,7 +38,7 @@ class Ranked(Rule):
 class MeasuredRanked(Ranked):
     """The same, by way of every gradient's own."""
 
-    needs_gram: ClassVar[bool] = True
+    needs: ClassVar[Needs] = "matrix"
 
 
 def built(rule: Rule, kind: str, retrieval: Retrieval, passes: str) -> Learner:

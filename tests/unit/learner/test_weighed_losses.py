@@ -87,7 +87,8 @@ def test_with_the_weights_of_er_both_are_er(weighs: str, passes: str) -> None:
 
 
 class _AsEr:
-    needs_gram = True
+    needs = "matrix"
+    groups = None
 
     def __call__(self, gram: Tensor) -> Tensor:
         weights = torch.full_like(gram[0], 1 / (len(gram) - 1))

@@ -10,10 +10,8 @@ from torch import Tensor
 
 from recollect.experiments.records.record import CurvePoint, MemoryPoint
 from recollect.learner import Learner, StepReport
-from recollect.storage import ConfidenceReservoir, GSSGreedy
 
 _UNCOUNTED = 64  # steps whose reports are kept before they are counted together
-_SCORING = (ConfidenceReservoir, GSSGreedy)
 _QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -99,7 +97,7 @@ class Tally:
             return
         counts = memory.counts_by_class()
         num_evicted = self.evicted.total()
-        is_scored = isinstance(learner.storage, _SCORING)
+        is_scored = learner.storage is not None and learner.storage.has_scores
         self.memory.append(
             MemoryPoint(
                 seen=learner.seen,

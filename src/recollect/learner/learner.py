@@ -41,8 +41,9 @@ from recollect.network.checks import (
     checked_example_weights,
     checked_ids,
 )
+from recollect.network.contract import Pass
 from recollect.network.descent import descend, is_plain_sgd, plain_sgd_step
-from recollect.network.network import Network, Pass
+from recollect.network.network import Network
 from recollect.network.passes import (
     Asked,
     Found,

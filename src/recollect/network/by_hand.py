@@ -6,18 +6,23 @@ gradients switched off.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final, TypeGuard
+from typing import Any, Final, TypeGuard, final
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.modules.module import _has_any_global_hook
+from typing_extensions import override
 
+from recollect.gradients import Measurement
 from recollect.gradients.formulas.linear import LinearShare
 from recollect.gradients.groups import Groups
 from recollect.gradients.precision import running_autocast
+from recollect.network.batch import Batch
+from recollect.network.checks import check_logits, checked_losses
+from recollect.network.contract import Numbers, Pass, Request, Way
+from recollect.network.explain import EXPLAINED, model_failed
 
 _aten: Final = torch.ops.aten
 # How the gradient at a function's output becomes the one at its input, from the output alone.
@@ -32,13 +37,69 @@ _HOOKS: Final = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_ba
 Factors = tuple[Tensor, Tensor]  # what a layer was given, and the gradient at what it gave
 
 
-@dataclass(slots=True)
-class ChainPass:
-    """What a pass forwards and backwards found."""
+@final
+class ByHand(Way):
+    """Passes through a chain under cross entropy.
 
-    logits: Float[Tensor, "examples classes"]
-    losses: Float[Tensor, " examples"]
-    factors: list[Factors]
+    Args:
+        chain: The model.
+        model: The same as its errors name it.
+        limit_bytes: What measuring may take for rows that are written out.
+    """
+
+    def __init__(self, chain: "Chain", model: nn.Module, limit_bytes: int) -> None:
+        self._chain, self._model, self._limit_bytes = chain, model, limit_bytes
+
+    def takes(self, prepared: object) -> bool:
+        """Whether this pass can be taken by hand with the same result."""
+        return self._chain.takes(prepared)
+
+    @override
+    def outputs(self, prepared: object) -> Any:
+        return self._passed(prepared)[-1]
+
+    @override
+    def losses(self, prepared: object, batch: Batch) -> tuple[object, Float[Tensor, " examples"]]:
+        labels = batch.labels.to(self._chain.device)
+        logits = check_logits(self.outputs(prepared), labels)
+        losses, _ = cross_entropy_by_hand(logits, labels.long())
+        return logits, checked_losses(losses, len(batch))
+
+    @override
+    @torch.no_grad()
+    def differentiate(self, prepared: object, batch: Batch, coefficients: Numbers) -> Pass:
+        logits, losses, factors = self._forwards_and_backwards(prepared, batch, coefficients)
+        return Pass(losses, logits, self._chain.gradients(factors))
+
+    @override
+    def measure(self, prepared: object, batch: Batch, request: Request) -> Pass:
+        with torch.no_grad():
+            logits, losses, factors = self._forwards_and_backwards(
+                prepared, batch, request.coefficients
+            )
+        shares = self._chain.shares(factors, request.groups, self._limit_bytes)
+        scales = request.scales(losses.dtype, losses.device)
+        return Pass(losses, logits, Measurement(shares, request.groups, scales))
+
+    def _forwards_and_backwards(
+        self, prepared: object, batch: Batch, coefficients: Numbers
+    ) -> tuple[Tensor, Float[Tensor, " examples"], list[Factors]]:
+        passed = self._passed(prepared)
+        labels = batch.labels.to(self._chain.device)
+        logits = check_logits(passed[-1], labels)
+        losses, log_probabilities = cross_entropy_by_hand(logits, labels := labels.long())
+        checked_losses(losses, len(batch))
+        at_logits = cross_entropy_cotangents(
+            log_probabilities, labels, coefficients(losses.dtype, losses.device)
+        )
+        return logits, losses, self._chain.backward(passed, at_logits)
+
+    def _passed(self, prepared: object) -> list[Tensor]:
+        assert isinstance(prepared, Tensor)
+        try:
+            return self._chain.forward(prepared)
+        except EXPLAINED as error:
+            raise model_failed(error, self._model, prepared) from error
 
 
 class Chain:
@@ -66,6 +127,11 @@ class Chain:
                     self._first_wanted = min(self._first_wanted, index)
                 if index >= self._first_wanted:
                     self._names.append(names)
+
+    @property
+    def device(self) -> torch.device:
+        """Where it lives."""
+        return self._held[0].device
 
     @staticmethod
     def of(model: nn.Module, parameters: Mapping[str, nn.Parameter]) -> "Chain | None":

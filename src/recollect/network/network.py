@@ -1,35 +1,26 @@
 """The model with its loss: passes that train, and passes that only look."""
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import lru_cache, partial
-from types import TracebackType
 from typing import Any, Final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from recollect import nested
 from recollect.choices import Weighs
-from recollect.gradients import GradientEngine, Groups, Measurement, Objective, mixes_examples
-from recollect.gradients.capture import eagerly, is_compiled
-from recollect.gradients.precision import at_least, autocast_again, running_autocast
+from recollect.gradients import Groups, mixes_examples
+from recollect.gradients.precision import running_autocast
 from recollect.models import GrowingHead
+from recollect.network.autocast import Autocast
+from recollect.network.autograd import ByAutograd
 from recollect.network.batch import Batch
-from recollect.network.by_hand import (
-    Chain,
-    ChainPass,
-    cross_entropy_by_hand,
-    cross_entropy_cotangents,
-)
+from recollect.network.by_hand import ByHand, Chain
 from recollect.network.changes import ModelWatch
 from recollect.network.channels_last import channels_last, may_gain, takes_channels_last
-from recollect.network.checks import check_logits, check_not_probabilities, checked_losses
-from recollect.network.explain import EXPLAINED, loss_failed, model_failed
-from recollect.network.outputs import by_example, put_together
+from recollect.network.contract import Numbers, Pass, Request, Way
+from recollect.network.outputs import put_together
 from recollect.network.per_example import Loss, per_example_loss
 from recollect.network.preparing import Collate, Preparation, Transform
 from recollect.rollback.generators import KeepingGenerators, SameDraws
@@ -46,22 +37,6 @@ _MODE_FREE: Final = frozenset(
         nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d,
     }
 )  # fmt: skip
-
-Gradients = dict[str, Tensor]
-Numbers = Callable[[torch.dtype, torch.device], Tensor]  # made to suit the losses
-
-
-@dataclass(slots=True)
-class Pass:
-    """A forward and backward pass: losses and outputs by example, and the gradients found.
-
-    `gradients` is the gradient of the losses, added up with the coefficients asked for, or a
-    measurement of each part's or example's gradient.
-    """
-
-    losses: Float[Tensor, " examples"]
-    outputs: object | None  # see `by_example`
-    gradients: Gradients | Measurement
 
 
 class Network:
@@ -83,7 +58,7 @@ class Network:
         self._loss = per_example_loss(loss)
         self._preparation = Preparation(collate, transform, augment)
         self.classifies = self._loss is None
-        self._autocast: torch.dtype | None = None
+        self._autocast = Autocast()
         self._watch = ModelWatch(model, optimizer)
         self._held: dict[str, nn.Parameter] = {}
         self._left_out: dict[str, nn.Parameter] = {}
@@ -134,7 +109,6 @@ class Network:
         self.is_mode_free = all(type(module) in _MODE_FREE for module in self.model.modules())
         heads = [m for m in self.model.modules() if isinstance(m, GrowingHead)]
         self.head = heads[0] if len(heads) == 1 else None
-        self._seen_logits = False
         self._find_trainable()
         self._channels_last: bool | None = None if may_gain(self.model, self.device) else False
 
@@ -142,16 +116,20 @@ class Network:
         """Find out all that follows from which parameters are frozen."""
         trainable = [parameter.requires_grad for parameter in self._held.values()]
         self.parameters = {name: p for name, p in self._held.items() if p.requires_grad}
-        self.engine = GradientEngine(self.model, self.parameters)
-        self._measurable = eagerly if is_compiled(self.model) else nullcontext
-        self._chain = Chain.of(self.model, self.parameters) if self.classifies else None
+        self._by_autograd = ByAutograd(
+            self.model, self.parameters, loss=self._loss, autocast=self._autocast
+        )
+        self.engine = self._by_autograd.engine
+        chain = Chain.of(self.model, self.parameters) if self.classifies else None
+        limit = self.engine.limit_bytes
+        self._by_hand = None if chain is None else ByHand(chain, self.model, limit)
         self.num_weights = sum(parameter.numel() for parameter in self.parameters.values())
         self._placed = next(iter(self.parameters.values()), self._placed)
         self._trainable = trainable  # last: until then, it is found out again
 
     def forget(self) -> None:
         """Drop what an interrupted step may have left half done: it is found out anew."""
-        self._autocast = None
+        self._autocast.forget()
         self._build()
 
     @property
@@ -192,33 +170,21 @@ class Network:
             modes = partial(EvaluatingUnseen, *place), partial(LeavingNoTrace, *place)
             with LeavingNoTrace(*place), self.in_full_precision():  # a transform may draw
                 prepared = self._prepared(inputs)
-            self._channels_last = takes_channels_last(self._call, prepared, modes)
+            self._channels_last = takes_channels_last(self._by_autograd.outputs, prepared, modes)
 
     def in_full_precision(self) -> AbstractContextManager[None]:
         """Step out of an autocast that the caller is in, but for the model's passes and losses.
 
         Inner products, weights, scores and the optimizer keep the precision they have elsewhere.
         """
-        dtype = running_autocast(self.device)
-        if dtype is None or self._autocast is not None:
-            return nullcontext()
-        return _FullPrecision(self, dtype)
+        return self._autocast.left(self.device)
 
     # --- passes that train ------------------------------------------------------------------------
 
     def differentiate(self, batch: Batch, coefficients: Numbers) -> Pass:
-        """Return the gradient of `coefficients . losses`, one coefficient an example."""
+        """Return the gradient of `coefficients . losses`, one coefficient per example."""
         prepared = self._prepared(batch.inputs, trains=batch.trains)
-        if batch.weights is None and (chain := self._chain_for(prepared)) is not None:
-            with torch.no_grad():
-                run = self._pass_chain(chain, prepared, batch, coefficients)
-                return Pass(run.losses, run.logits, chain.gradients(run.factors))
-        outputs, losses = self._losses(prepared, batch)
-        objective = losses @ coefficients(losses.dtype, losses.device)
-        found = torch.autograd.grad(objective, list(self.parameters.values()), allow_unused=True)
-        pairs = zip(self.parameters, found, strict=True)
-        gradients = {name: gradient for name, gradient in pairs if gradient is not None}
-        return Pass(losses.detach(), by_example(outputs, len(batch)), gradients)
+        return self._way(prepared, batch).differentiate(prepared, batch, coefficients)
 
     def measure(self, batch: Batch, *, incoming: int) -> Pass:
         """Measure the mean gradient of the first `incoming` examples, and each later one's.
@@ -230,20 +196,20 @@ class Network:
         replayed = len(batch) - incoming
         parts = tuple(size for size in (incoming, replayed) if size)
         groups = Groups(((incoming,) if incoming else ()) + (1,) * replayed)
-        coefficients = partial(mean_weights, parts)
         one_weight_for_all = len(groups) == 1
-        weigh_losses = (
+        weighs_losses = (
             self._weighs == "losses" and not one_weight_for_all and mixes_examples(self.model)
         )
-        scales = partial(_row_scales, incoming, replayed)
-        if not weigh_losses:
-            return self.measure_groups(batch, groups, coefficients, scales)
-        with self._measurable():
-            outputs, losses = self._losses(self._prepared(batch.inputs, trains=batch.trains), batch)
-        kind = losses.dtype, losses.device
-        objective = Objective(losses, coefficients(*kind), groups, scales(*kind))
-        measured = self.engine.measure_losses(objective, to_be_joined=not incoming)
-        return Pass(losses.detach(), by_example(outputs, len(batch)), measured)
+        return self._measure(
+            batch,
+            Request(
+                partial(mean_weights, parts),
+                groups,
+                partial(_row_scales, incoming, replayed),
+                weighs_losses=weighs_losses,
+                is_joined=not incoming,
+            ),
+        )
 
     def measure_groups(
         self, batch: Batch, groups: Groups, coefficients: Numbers, scales: Numbers
@@ -253,44 +219,22 @@ class Network:
         Args:
             batch: The examples.
             groups: Which of them belong together.
-            coefficients: One an example.
-            scales: One a group; the factor that turns its share into the gradient that is meant.
+            coefficients: One per example.
+            scales: One per group; the factor that turns its share into the gradient that is meant.
         """
+        return self._measure(batch, Request(coefficients, groups, scales))
+
+    def _measure(self, batch: Batch, request: Request) -> Pass:
         prepared = self._prepared(batch.inputs, trains=batch.trains)
-        if batch.weights is None and (chain := self._chain_for(prepared)) is not None:
-            with torch.no_grad():
-                run = self._pass_chain(chain, prepared, batch, coefficients)
-            shares = chain.shares(run.factors, groups, self.engine.limit_bytes)
-            measured = Measurement(shares, groups, scales(run.losses.dtype, run.losses.device))
-            return Pass(run.losses, run.logits, measured)
-        with self._measurable():
-            outputs, losses = self._losses(prepared, batch)
-        kind = losses.dtype, losses.device
-        objective = Objective(losses, coefficients(*kind), groups, scales(*kind))
-        measured = self.engine.measure(objective)
-        return Pass(losses.detach(), by_example(outputs, len(batch)), measured)
+        return self._way(prepared, batch).measure(prepared, batch, request)
 
-    def _chain_for(self, inputs: object) -> Chain | None:
-        """Return the model as a chain, if these inputs can be passed by hand."""
-        # Not under autocast: a chain is passed as if nothing were cast.
-        if self._chain is None or self._autocast is not None or not self._chain.takes(inputs):
-            return None
-        return self._chain
-
-    def _pass_chain(
-        self, chain: Chain, prepared: object, batch: Batch, coefficients: Numbers
-    ) -> ChainPass:
-        """Pass a small model forwards and backwards by hand."""
-        assert isinstance(prepared, Tensor)
-        passed = self._explaining(chain.forward, prepared)
-        labels = batch.labels.to(self.device)
-        logits = check_logits(passed[-1], labels)
-        losses, log_probabilities = cross_entropy_by_hand(logits, labels := labels.long())
-        checked_losses(losses, len(batch))
-        at_logits = cross_entropy_cotangents(
-            log_probabilities, labels, coefficients(losses.dtype, losses.device)
-        )
-        return ChainPass(logits, losses, chain.backward(passed, at_logits))
+    def _way(self, prepared: object, batch: Batch | None = None) -> Way:
+        """Choose between passing by hand and by autograd."""
+        by_hand = self._by_hand
+        if by_hand is None or self._autocast.dtype is not None:
+            return self._by_autograd  # a chain is passed as if nothing were cast
+        is_plain = batch is None or batch.weights is None
+        return by_hand if is_plain and by_hand.takes(prepared) else self._by_autograd
 
     # --- passes that only look --------------------------------------------------------------------
 
@@ -312,7 +256,8 @@ class Network:
     def look(self, batch: Batch) -> Float[Tensor, " examples"]:
         """Return losses with the model in the mode it is in, leaving no trace."""
         with self.unseen():
-            return self.losses(batch)[1]
+            prepared = self._prepared(batch.inputs, trains=batch.trains)
+            return self._way(prepared, batch).losses(prepared, batch)[1]
 
     @torch.no_grad()
     def predict(self, inputs: object, *, batch_size: int | None = None) -> Any:
@@ -326,102 +271,19 @@ class Network:
             parts, starts = [], range(0, max(count, 1), max(size, 1))
             for start in starts:
                 prepared = self._prepared(nested.cut(inputs, start, start + size))
-                with autocast_again(self._autocast, self.device):
-                    parts.append(self._call(prepared))
+                parts.append(self._way(prepared).outputs(prepared))
         if len(parts) == 1:
             return parts[0]
         return put_together(parts, [min(size, count - start) for start in starts])
-
-    # --- the forward pass -------------------------------------------------------------------------
 
     @property
     def device(self) -> torch.device:
         """Where the model lives."""
         return self._placed.device
 
-    def losses(self, batch: Batch) -> tuple[object, Float[Tensor, " examples"]]:
-        """Run the model on stored-form examples; return outputs and one loss each."""
-        return self._losses(self._prepared(batch.inputs, trains=batch.trains), batch)
-
-    def _losses(self, prepared: object, batch: Batch) -> tuple[object, Float[Tensor, " examples"]]:
-        if self._autocast is None:
-            outputs, losses = self._found_losses(prepared, batch)
-        else:
-            with autocast_again(self._autocast, self.device):
-                outputs, losses = self._found_losses(prepared, batch)
-        return outputs, losses if batch.weights is None else losses * batch.weights.to(losses)
-
-    def _found_losses(
-        self, prepared: object, batch: Batch
-    ) -> tuple[object, Float[Tensor, " examples"]]:
-        outputs = self._call(prepared)
-        labels = batch.labels.to(self.device)
-        # Half a precision is enough to pass a network, not to add up and compare what came out.
-        dtype = next(iter(self.parameters.values())).dtype
-        if self._loss is not None:
-            try:
-                found = self._loss(outputs, labels)
-            except EXPLAINED as error:
-                raise loss_failed(error, outputs, labels) from error
-            losses = checked_losses(found, len(batch))
-            return outputs, at_least(losses, dtype)
-        logits = check_logits(outputs, labels)
-        if not self._seen_logits and logits.requires_grad:  # else they have no history to look at
-            check_not_probabilities(logits)
-            self._seen_logits = True
-        logits = at_least(logits, dtype)
-        losses = F.cross_entropy(logits, labels.long(), reduction="none")
-        return logits, checked_losses(losses, len(batch))
-
     def _prepared(self, inputs: object, *, trains: bool = False) -> object:
         prepared = self._preparation(inputs, self.device, trains=trains)
         return channels_last(prepared) if self._channels_last else prepared
-
-    def _call(self, inputs: object) -> Any:
-        if not isinstance(inputs, Tensor | dict | tuple | list):
-            raise TypeError(
-                f"`transform` returned a {type(inputs).__name__}; return a tensor, tuple or dict."
-            )
-        return self._explaining(self._called, inputs)
-
-    def _explaining(self, call: Callable[[Any], Any], inputs: object) -> Any:
-        """Call what takes the model's inputs; an error says what these were."""
-        try:
-            return call(inputs)
-        except EXPLAINED as error:
-            raise model_failed(error, self.model, inputs) from error
-
-    def _called(self, inputs: Any) -> Any:
-        if not torch.is_grad_enabled() and (chain := self._chain_for(inputs)) is not None:
-            assert isinstance(inputs, Tensor)
-            return chain.forward(inputs)[-1]  # the modules' own calls cost more
-        # Several inputs are spread over the model's arguments, by position or by name.
-        if isinstance(inputs, Tensor):
-            return self.model(inputs)
-        if isinstance(inputs, dict):
-            return self.model(**inputs)
-        return self.model(*inputs)
-
-
-class _FullPrecision:
-    """Switch autocast off in a block; the network remembers it and passes as under autocast."""
-
-    def __init__(self, network: Network, dtype: torch.dtype) -> None:
-        self._network, self._dtype = network, dtype
-        self._off = torch.autocast(network.device.type, enabled=False)
-
-    def __enter__(self) -> None:
-        self._network._autocast = self._dtype
-        self._off.__enter__()  # type: ignore[no-untyped-call]
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._off.__exit__(kind, error, trace)
-        self._network._autocast = None
 
 
 @lru_cache(maxsize=64)

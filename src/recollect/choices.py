@@ -115,10 +115,18 @@ ROWS: Final[Mapping[str, Row]] = {
     "er-w-mir": Row("ER-W with MIR", "Reservoir", "MaximallyInterfered", "WeightedSum"),
     "er-clip": Row("ER-W with clipped replay", "Reservoir", "Uniform", "ClippedSum"),
     "er-clip-mir": Row("ER-CLIP with MIR", "Reservoir", "MaximallyInterfered", "ClippedSum"),
+    "er-pcgrad": Row("ER with gradient surgery", "Reservoir", "Uniform", "PCGrad"),
+    "er-mgda": Row("ER with multiple-gradient descent", "Reservoir", "Uniform", "MGDA"),
+    "er-cagrad": Row("ER with conflict-averse gradients", "Reservoir", "Uniform", "CAGrad"),
+    "er-upgrad": Row("ER with unconflicting projections", "Reservoir", "Uniform", "UPGrad"),
 }
 
 OPTIONS: Final[Mapping[str, Mapping[str, Option]]] = {
     "AveragedProjection": {},
+    "CAGrad": {
+        "radius": Option(float, 0.5, at_least=0),
+        "groups": Option(int | None, None, at_least=1),
+    },
     "ClassBalanced": {},
     "ClippedSum": {
         "replay_weight": Option(float, 20.0, above=0),
@@ -137,7 +145,9 @@ OPTIONS: Final[Mapping[str, Mapping[str, Option]]] = {
         "batch_size": Option(int, 10, at_least=1),
     },
     "GradientSum": {},
+    "MGDA": {"groups": Option(int | None, None, at_least=1)},
     "MaximallyInterfered": {"candidates": Option(int, 50, at_least=1)},
+    "PCGrad": {"groups": Option(int | None, None, at_least=1)},
     "PrincipalDirection": {
         "step_size": Option(float, 10.0, at_least=0),
         "norm_floor": Option(float, 1.0, above=0),
@@ -147,6 +157,7 @@ OPTIONS: Final[Mapping[str, Mapping[str, Option]]] = {
         "pull": Option(float, 0.5, at_least=0, at_most=1),
     },
     "Reservoir": {},
+    "UPGrad": {"groups": Option(int | None, None, at_least=1)},
     "Uniform": {},
     "WeightedSum": {"replay_weight": Option(float, 3.0, above=0)},
 }

@@ -14,11 +14,15 @@ from recollect.learner import Learner
 from recollect.memory import Memory
 from recollect.retrieval import MaximallyInterfered, Retrieval, Uniform
 from recollect.rules import (
+    MGDA,
     AveragedProjection,
+    CAGrad,
     ClippedSum,
     GradientSum,
+    PCGrad,
     PrincipalDirection,
     Rule,
+    UPGrad,
     WeightedSum,
 )
 from recollect.storage import ClassBalanced, ConfidenceReservoir, GSSGreedy, Reservoir, Storage
@@ -40,6 +44,7 @@ _STORAGE: Final[tuple[type[Storage], ...]] = (
 _RETRIEVAL: Final[tuple[type[Retrieval], ...]] = (MaximallyInterfered, Uniform)
 _RULES: Final[tuple[type[Rule], ...]] = (
     *(AveragedProjection, ClippedSum, GradientSum, PrincipalDirection, WeightedSum),
+    *(CAGrad, MGDA, PCGrad, UPGrad),
 )
 
 

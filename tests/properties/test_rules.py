@@ -9,12 +9,16 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from recollect.rules import (
+    MGDA,
     AveragedProjection,
+    CAGrad,
     ClippedSum,
     GradientSum,
+    PCGrad,
     PrincipalDirection,
     ProximalRule,
     Rule,
+    UPGrad,
     WeightedSum,
 )
 
@@ -38,7 +42,10 @@ RULES: list[Rule] = [
     ProximalRule(_softened_products, steps=3),
 ]
 GROUPING = PrincipalDirection(step_size=1.0, groups=2)
+# Dependent gradients leave their weights open, though not their targets.
+MULTI_TASK: list[Rule] = [PCGrad(), MGDA(), CAGrad(), UPGrad()]
 each_rule = pytest.mark.parametrize("rule", RULES, ids=named)
+each_rule_there_is = pytest.mark.parametrize("rule", RULES + MULTI_TASK, ids=named)
 
 
 @st.composite
@@ -124,7 +131,7 @@ def test_one_step_of_pgd_never_lowers_the_weighted_agreement_with_the_replayed(
     assert (target_of(rule, rows) - rows[0]) @ agreement >= 0
 
 
-@each_rule
+@each_rule_there_is
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @settings(max_examples=25)
 @given(rows=gradients(zeros=True))
@@ -138,7 +145,7 @@ def test_dtype_device_and_length_are_those_of_the_gram_matrix(
     assert weights.shape == (len(rows),)
 
 
-@each_rule
+@each_rule_there_is
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @settings(max_examples=25)
 @given(rows=gradients(zeros=True))
@@ -148,7 +155,7 @@ def test_weights_are_finite_also_where_gradients_vanish(
     assert rule((rows @ rows.T).to(dtype)).isfinite().all()
 
 
-@each_rule
+@each_rule_there_is
 @pytest.mark.parametrize("replayed", [1, 2, 10])
 def test_no_gradient_at_all_gives_no_update_and_no_nan(rule: Rule, replayed: int) -> None:
     rows = torch.zeros(1 + replayed, 4)
@@ -156,7 +163,7 @@ def test_no_gradient_at_all_gives_no_update_and_no_nan(rule: Rule, replayed: int
     assert rule(rows @ rows.T).isfinite().all()
 
 
-@each_rule
+@each_rule_there_is
 @settings(max_examples=25)
 @given(rows=gradients())
 def test_a_rule_only_reads(rule: Rule, rows: Tensor) -> None:

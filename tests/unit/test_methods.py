@@ -9,10 +9,14 @@ from recollect import METHODS, Learner, Method, method, methods
 from recollect.models import mlp, seeded
 from recollect.retrieval import MaximallyInterfered, Uniform
 from recollect.rules import (
+    MGDA,
     AveragedProjection,
+    CAGrad,
     ClippedSum,
     GradientSum,
+    PCGrad,
     PrincipalDirection,
+    UPGrad,
     WeightedSum,
 )
 from recollect.storage import ClassBalanced, ConfidenceReservoir, GSSGreedy, Reservoir
@@ -35,6 +39,10 @@ ROWS = {
     "er-w-mir": (Reservoir, MaximallyInterfered, WeightedSum),
     "er-clip": (Reservoir, Uniform, ClippedSum),
     "er-clip-mir": (Reservoir, MaximallyInterfered, ClippedSum),
+    "er-pcgrad": (Reservoir, Uniform, PCGrad),
+    "er-mgda": (Reservoir, Uniform, MGDA),
+    "er-cagrad": (Reservoir, Uniform, CAGrad),
+    "er-upgrad": (Reservoir, Uniform, UPGrad),
 }
 
 
@@ -158,7 +166,7 @@ def test_an_unknown_name_is_refused_with_all_names_and_the_nearest(name: str, ne
 
 
 def test_a_name_like_no_other_is_refused_without_a_guess() -> None:
-    with pytest.raises(ValueError, match=r"`name` is 'icarl'; choose one of .*er-clip-mir\.$"):
+    with pytest.raises(ValueError, match=r"`name` is 'icarl'; choose one of .*er-upgrad\.$"):
         build("icarl")
 
 

@@ -23,3 +23,9 @@ def check_proximal(*, step_size: float, steps: int, pull: float) -> None:
         raise ValueError(f"`steps` is {steps!r}; pass a whole number from 1.")
     if not 0 <= pull <= 1:
         raise ValueError(f"`pull` is {pull!r}; pass a number between 0 and 1.")
+
+
+def check_groups(groups: int | None) -> None:
+    """Refuse a number of groups that is none."""
+    if groups is not None and not is_whole_from_1(groups):
+        raise ValueError(f"`groups` is {groups!r}; pass a whole number from 1, or None.")

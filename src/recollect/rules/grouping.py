@@ -1,5 +1,7 @@
 """Average the replayed gradients in groups: a linear map, so it acts on the Gram matrix alone."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -18,3 +20,15 @@ def group_matrix(
     for group, indices in enumerate(members):
         matrix[1 + group, 1 + indices] = 1 / len(indices)
     return matrix
+
+
+def weigh_in_groups(
+    gram: Float[Tensor, "gradients gradients"],
+    groups: int | None,
+    weigh: Callable[[Tensor], Tensor],
+) -> Float[Tensor, " gradients"]:
+    """Let `weigh` see g and the means of `groups` groups; return weights of g and the g_i."""
+    if groups is None or groups >= len(gram) - 1:
+        return weigh(gram)
+    to_groups = group_matrix(len(gram) - 1, groups, like=gram)
+    return weigh(to_groups @ gram @ to_groups.T) @ to_groups

@@ -8,8 +8,8 @@ from jaxtyping import Float
 from torch import Tensor
 from typing_extensions import override
 
-from recollect.rules.checks import check_positive, check_proximal, is_whole_from_1
-from recollect.rules.grouping import group_matrix
+from recollect.rules.checks import check_groups, check_positive, check_proximal
+from recollect.rules.grouping import weigh_in_groups
 from recollect.rules.rule import Rule
 
 
@@ -59,15 +59,11 @@ class PrincipalDirection(Rule):
     def __post_init__(self) -> None:
         check_proximal(step_size=self.step_size, steps=self.steps, pull=self.pull)
         check_positive(norm_floor=self.norm_floor, target_floor=self.target_floor)
-        if self.groups is not None and not is_whole_from_1(self.groups):
-            raise ValueError(f"`groups` is {self.groups!r}; pass a whole number from 1, or None.")
+        check_groups(self.groups)
 
     @override
     def __call__(self, gram: Float[Tensor, "gradients gradients"]) -> Float[Tensor, " gradients"]:
-        if self.groups is None or self.groups >= len(gram) - 1:
-            return self._weigh(gram)
-        to_groups = group_matrix(len(gram) - 1, self.groups, like=gram)
-        return self._weigh(to_groups @ gram @ to_groups.T) @ to_groups
+        return weigh_in_groups(gram, self.groups, self._weigh)
 
     def _weigh(self, gram: Tensor) -> Tensor:
         lengths = gram.diagonal().clamp_min(0).sqrt()  # |g_k|; rounding can leave -0.0

@@ -135,6 +135,7 @@ def test_records_of_mnist_are_made_again_bit_for_bit() -> None:
         *document.lineage_records(),
         *document.faster_lineage_records(),
         *MNIST.records(),
+        *document.optimizer_records(),
     ]
     records = [r for r in everywhere if r.benchmark.startswith("mnist")]
     # Rounding differs between processors and versions of torch.

@@ -190,7 +190,7 @@ def test_a_full_disk_is_explained_and_leaves_the_old_records_as_they_were(
 
 def test_a_record_names_no_host(record: Record) -> None:
     assert os.uname().nodename not in json.dumps(record.machine)
-    assert record.machine.keys() == {"cpu", "cores", "system"}
+    assert record.machine.keys() == {"cpu", "kernels", "cores", "system"}
 
 
 def test_packed_runs_are_as_good_as_single_ones(

@@ -85,8 +85,9 @@ class Record:
         threads: Torch threads, of its last part if it was continued with another number.
         versions: recollect, torch, numpy and python.
         commit: Git commit of the code, "" outside a checkout, with "+" for local changes.
-        machine: CPU model, cores and system; no host name. If the run was continued on another
-            processor or with other threads, `cpu` names each with its threads.
+        machine: CPU model, its kind (`kernels`: on the same kind every bit agrees), cores and
+            system; no host name. If the run was continued on another processor or with other
+            threads, `cpu` names each with its threads.
         started_at: UTC, ISO 8601.
         schema_version: Of this layout.
     """

@@ -124,7 +124,8 @@ class _Run:
         self._stream: Stream = benchmark.stream
         self._looker = Looker(benchmark, request.cell)
         self._tally = continued or Tally(started_at=_now())
-        self._tally.begin_part(machine()["cpu"], torch.get_num_threads())
+        here = machine()
+        self._tally.begin_part(f"{here['cpu']}, {here['kernels']}", torch.get_num_threads())
         self._earlier_wall, self._earlier_cpu = self._tally.wall_seconds, self._tally.cpu_seconds
         self._earlier_peak = self._tally.peak_bytes
         self._learnt_before = self._tally.learn_seconds, self._stream.cursor

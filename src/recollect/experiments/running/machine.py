@@ -3,6 +3,7 @@
 import hashlib
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -53,12 +54,27 @@ def code() -> str:
 
 @lru_cache(maxsize=1)
 def machine() -> dict[str, str]:
-    """Return CPU model, cores and system."""
+    """Return CPU model, what decides how it rounds, cores and system."""
+    import torch  # here: the command asks this module for numbers of workers, without torch
+
     return {
         "cpu": _cpu_model(),
+        "kernels": f"{processor()}, {torch.backends.cpu.get_cpu_capability()}",
         "cores": str(os.cpu_count() or 1),
         "system": f"{platform.system()} {platform.machine()}",
     }
+
+
+def processor() -> str:
+    """Return maker, family and model of the processor: one brand name covers several kinds."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return f"{platform.system()} {platform.processor() or platform.machine()}"
+    fields = dict(re.findall(r"^(vendor_id|cpu family|model)\s*: (.+)$", text, re.MULTILINE))
+    if len(fields) < 3:
+        return f"{platform.system()} {platform.machine()}"
+    return "{vendor_id} family {cpu family} model {model}".format(**fields)
 
 
 def usable_cores() -> int:

@@ -35,7 +35,7 @@ $(RUNS): pyproject.toml constraints.txt
 	@touch $(RUNS)
 
 # What developing needs as well. A name, because a comma inside $(call) would end the argument.
-EXTRAS := .[dev,models,oracles]
+EXTRAS := .[dev,models,oracles,search,cluster,tensorboard,sklearn,river]
 $(READY): $(RUNS)
 	@echo "Installing the tools of development into $(VENV) (once)"
 	@$(call quietly,$(BIN)/python -m pip install -c constraints.txt -e '$(EXTRAS)')

@@ -585,7 +585,7 @@ class Learner:
         """Take inputs as people have them: tensors, arrays, or lists of examples."""
         return as_inputs(
             inputs,
-            count=len(labels) if isinstance(labels, Tensor) and labels.ndim else None,
+            count=_num_rows(labels),
             dtype=self._network.dtype,
             lists_are_arguments=None if self.memory is None else self.memory.takes_lists_apart,
         )
@@ -681,3 +681,10 @@ class Learner:
             return None
         timing = self.storage.margins
         return MarginWatch(self._network, self.memory, timing, incoming, admitted, transaction)
+
+
+def _num_rows(labels: object) -> int | None:
+    """Return for how many examples there are labels, if these are of a kind that tells."""
+    if not isinstance(labels, Tensor) or labels.is_nested or not labels.ndim:
+        return None
+    return len(labels)

@@ -20,6 +20,10 @@ _METHODS: Final[Mapping[str, str]] = {
     "er-w-mir": "ER-W-MIR",
     "er-clip": "ER-CLIP",
     "er-clip-mir": "ER-CLIP-MIR",
+    "er-pcgrad": "ER-PCGRAD",
+    "er-mgda": "ER-MGDA",
+    "er-cagrad": "ER-CAGRAD",
+    "er-upgrad": "ER-UPGRAD",
     "er-p-converged": "ER-P, converged",
     "er-c-equal": "ER-C, equal storage",
     "er-c-replay": "ER-C, s1, MI at replay",
@@ -60,6 +64,10 @@ _METHOD_ORDER: Final = (
     "er-w-mir",
     "er-clip",
     "er-clip-mir",
+    "er-pcgrad",
+    "er-mgda",
+    "er-cagrad",
+    "er-upgrad",
 )
 
 

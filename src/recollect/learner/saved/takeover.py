@@ -1,11 +1,12 @@
 """Change a whole learner, or nothing of it."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from recollect.errors import CheckpointError
 from recollect.rollback.snapshot import Snapshot
@@ -76,7 +77,13 @@ def _way_back_of_storage(learner: "Learner") -> Callable[[], None]:
     def put_back() -> None:
         for name, value in attributes.items():
             object.__setattr__(storage, name, value)
-        if state or storage.state():
+        if not _are_equal(storage.state(), state):  # it was changed in place
             storage.restore({name: tensor.clone() for name, tensor in state.items()})
 
     return put_back
+
+
+def _are_equal(first: Mapping[str, Tensor], second: Mapping[str, Tensor]) -> bool:
+    return first.keys() == second.keys() and all(
+        torch.equal(tensor, second[name]) for name, tensor in first.items()
+    )

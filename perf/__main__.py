@@ -18,9 +18,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from perf.page import write_page
-from perf.questions import QUESTIONS, ROOT
-from perf.surroundings import load, surroundings
+from perf.asking.page import write_page
+from perf.asking.questions import QUESTIONS, ROOT
+from perf.asking.surroundings import load, surroundings
 from recollect.experiments.running.machine import commit
 
 Stored = dict[str, Any]
@@ -93,7 +93,14 @@ def asked(name: str, *, is_quick: bool) -> Stored:
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "answer.json"
-        command = [sys.executable, "-m", "perf.ask", name, str(path), *["--quick"] * is_quick]
+        command = [
+            sys.executable,
+            "-m",
+            "perf.asking.ask",
+            name,
+            str(path),
+            *["--quick"] * is_quick,
+        ]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         ended = subprocess.run(command, cwd=ROOT, env=environment, check=False)
         section["seconds"] = round(time.perf_counter() - start, 1)

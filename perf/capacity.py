@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 import torch
 
 import recollect
-from perf.answer import Answer, lines_of, ratio
-from perf.filling import fill_learner
-from perf.measuring import alternate, cpu_seconds, one_thread, tell
-from perf.shapes import BATCH, Shape
+from perf.asking.answer import Answer, lines_of, ratio
+from perf.asking.measuring import alternate, cpu_seconds, one_thread, tell
+from perf.contestants.filling import fill_learner
+from perf.contestants.shapes import BATCH, Shape
 from recollect.learner import Learner
 from recollect.models import mlp, seeded
 

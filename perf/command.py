@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from perf.answer import Answer, Table, lines_of, ratio
-from perf.measuring import alternate
+from perf.asking.answer import Answer, Table, lines_of, ratio
+from perf.asking.measuring import alternate
 
 ROOT: Final = Path(__file__).parents[1]
 _NOTHING: Final = "python -c pass"

@@ -17,12 +17,12 @@ from statistics import median
 
 import torch
 
-from perf.answer import Answer, Table, lines_of, ratio
-from perf.bare import BareJointER
-from perf.filling import fill_bare
-from perf.measuring import Block, alternate, cpu_seconds, one_thread
+from perf.asking.answer import Answer, Table, lines_of, ratio
+from perf.asking.measuring import Block, alternate, cpu_seconds, one_thread
+from perf.contestants.bare import BareJointER
+from perf.contestants.filling import fill_bare
+from perf.contestants.shapes import BATCH, CAPACITY, SHAPES
 from perf.roofline import BareChannelsLast
-from perf.shapes import BATCH, CAPACITY, SHAPES
 
 _CACHE = "TORCHINDUCTOR_CACHE_DIR"
 # Steps of one run of the benchmark that the shape stands for.

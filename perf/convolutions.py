@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.grad import conv2d_weight
 
-from recollect.gradients.formulas.patches import Convolution, patches, weight_gradient
+from recollect.gradients.formulas.convolutions.patches import Convolution, patches, weight_gradient
 
 EXAMPLES = 10
 # maps in, maps out, side, stride

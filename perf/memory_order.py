@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from perf.measuring import cpu_seconds, one_thread
+from perf.asking.measuring import cpu_seconds, one_thread
 from recollect.models import reduced_resnet18, seeded
 
 REPETITIONS = 9

@@ -26,11 +26,11 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.profiler import ProfilerActivity, profile
 
-from perf.answer import Answer, Table, lines_of, ratio
-from perf.bare import BareJointER
-from perf.filling import fill_bare, fill_learner
-from perf.measuring import one_thread, tell
-from perf.shapes import BATCH, CAPACITY, SHAPES
+from perf.asking.answer import Answer, Table, lines_of, ratio
+from perf.asking.measuring import one_thread, tell
+from perf.contestants.bare import BareJointER
+from perf.contestants.filling import fill_bare, fill_learner
+from perf.contestants.shapes import BATCH, CAPACITY, SHAPES
 from perf.step_cost import learner_for, seen_at_mean_admission
 from recollect.models import seeded
 

@@ -17,11 +17,11 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from perf.answer import Answer, Table, lines_of, ratio
-from perf.bare import BareJointER
-from perf.filling import fill_bare, fill_learner
-from perf.measuring import Block, alternate, cpu_seconds, one_thread
-from perf.shapes import BATCH, CAPACITY, SHAPES
+from perf.asking.answer import Answer, Table, lines_of, ratio
+from perf.asking.measuring import Block, alternate, cpu_seconds, one_thread
+from perf.contestants.bare import BareJointER
+from perf.contestants.filling import fill_bare, fill_learner
+from perf.contestants.shapes import BATCH, CAPACITY, SHAPES
 from perf.step_cost import learner_for
 
 _SHAPE = "cifar"

@@ -1,8 +1,8 @@
 """What does a step cost, beside loops written by hand?
 
-Alternates all contestants in one process: ours, and the bare loops of `perf.bare`. The memory is
-full and stays at the point where a newcomer is admitted with the mean probability over the stream
-of the benchmark: 0.33 on MNIST-S, 0.06 on CIFAR10-S, 0.52 on MINI-S.
+Alternates all contestants in one process: ours, and the loops of `perf.contestants.bare`. The
+memory is full and stays at the point where a newcomer is admitted with the mean probability over
+the stream of the benchmark: 0.33 on MNIST-S, 0.06 on CIFAR10-S, 0.52 on MINI-S.
 
     python -m perf.step_cost mlp            # or cifar, mini, transformer
 """
@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 import recollect
-from perf.answer import Answer, lines_of, ratio
-from perf.bare import BareER, BareJointER, BareMIR, BarePGD
-from perf.filling import fill_bare, fill_learner
-from perf.measuring import alternate, cpu_seconds, one_thread, tell
-from perf.shapes import BATCH, CAPACITY, SHAPES, Shape
+from perf.asking.answer import Answer, lines_of, ratio
+from perf.asking.measuring import alternate, cpu_seconds, one_thread, tell
+from perf.contestants.bare import BareER, BareJointER, BareMIR, BarePGD
+from perf.contestants.filling import fill_bare, fill_learner
+from perf.contestants.shapes import BATCH, CAPACITY, SHAPES, Shape
 from recollect.learner import Learner
 from recollect.models import seeded
 

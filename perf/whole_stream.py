@@ -12,9 +12,9 @@ import argparse
 import torch
 
 import recollect
-from perf.answer import Answer, lines_of, ratio
-from perf.measuring import cpu_seconds, one_thread, tell
-from perf.targets import MLP
+from perf.asking.answer import Answer, lines_of, ratio
+from perf.asking.measuring import cpu_seconds, one_thread, tell
+from perf.asking.targets import MLP
 
 METHODS = {
     "ER": "er",

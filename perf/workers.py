@@ -21,11 +21,11 @@ from statistics import mean
 
 import torch
 
-from perf.answer import Answer, Table, lines_of, ratio
-from perf.bare import BareJointER
-from perf.filling import fill_bare
-from perf.measuring import alternate, one_thread
-from perf.shapes import BATCH, CAPACITY, SHAPES
+from perf.asking.answer import Answer, Table, lines_of, ratio
+from perf.asking.measuring import alternate, one_thread
+from perf.contestants.bare import BareJointER
+from perf.contestants.filling import fill_bare
+from perf.contestants.shapes import BATCH, CAPACITY, SHAPES
 from recollect.experiments.records.store import read_records
 from recollect.experiments.running.machine import usable_cores
 

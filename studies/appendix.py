@@ -7,7 +7,7 @@ from typing import Final
 from recollect.reports.cells import CellRuns, final_accuracy
 from recollect.reports.names import benchmark_title, method_title
 from recollect.reports.numbers import points
-from studies.space import Study
+from studies.tuning.space import Study
 
 _NONE: Final = ""
 

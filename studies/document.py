@@ -24,22 +24,30 @@ from recollect.reports.cells import CellRuns, group_cells
 from recollect.reports.figures import write_figure
 from recollect.reports.names import benchmark_title
 from recollect.reports.reading import read_store
-from studies import front, mir_learner, optimizers, pgd_weights, recalibrate, scores
-from studies import readings_mini_imagenet_split as mini
-from studies.any_time import any_time_table, draw_any_time
+from studies import front, optimizers
 from studies.appendix import by_seed_table, first_class_table, tuned_table
-from studies.batch_norm import CIFAR_PAIRS, passes_table, short_passes_table, weighing_table
-from studies.by_segment import by_segment_table, draw_by_segment
-from studies.claims import claims_table, glance_table
-from studies.crs import crs_table, draw_crs
+from studies.batch_norm import recalibrate
+from studies.batch_norm.draw_passes import PassesBlock, draw_passes, reading_lines, whole_lines
+from studies.batch_norm.passes import CIFAR_PAIRS, passes_table, short_passes_table, weighing_table
+from studies.batch_norm.remains import Setting, remains_table
+from studies.crs import scores
+from studies.crs.by_segment import by_segment_table, draw_by_segment
+from studies.crs.memory import crs_table, draw_crs
 from studies.draw_forgetting import draw_forgetting
-from studies.draw_gains import draw_gains
-from studies.draw_machines import draw_machines
-from studies.draw_passes import PassesBlock, draw_passes, reading_lines, whole_lines
+from studies.gains.any_time import any_time_table, draw_any_time
+from studies.gains.claims import claims_table, glance_table
+from studies.gains.draw_gains import draw_gains
+from studies.gains.seeds_needed import seeds_table
 from studies.kept import read_kept, read_rows
-from studies.machines import machines_table, pairs_table, repeats_table
-from studies.pgd_parts import draw_parts, parts_table
-from studies.readings import (
+from studies.machines.draw_machines import draw_machines
+from studies.machines.machines import machines_table, pairs_table, repeats_table
+from studies.mir import learner as mir_learner
+from studies.pgd import weights as pgd_weights
+from studies.pgd.parts import draw_parts, parts_table
+from studies.readings import mini_imagenet_split as mini
+from studies.readings.segments import segments_table
+from studies.readings.signs import signs_table
+from studies.readings.studies import (
     CIFAR,
     CIFAR_GROUP_NORM,
     MINI_FIVE,
@@ -49,11 +57,6 @@ from studies.readings import (
     STUDIES,
     readings_table,
 )
-from studies.remains import Setting, remains_table
-from studies.seeds_needed import seeds_table
-from studies.segments import segments_table
-from studies.signs import signs_table
-from studies.space import load_study
 from studies.tables import (
     BEYOND,
     PAPER_METHODS,
@@ -63,6 +66,7 @@ from studies.tables import (
     rates_table,
     results_table,
 )
+from studies.tuning.space import load_study
 
 ROOT: Final = Path(__file__).parents[1]
 APPENDICES: Final = (

@@ -17,11 +17,11 @@ from recollect.cli.terminal.sweeping import sweep_shown
 from recollect.experiments.records.store import Store
 from recollect.experiments.specs.configs import config_root
 from recollect.experiments.specs.request import Request
-from studies.choose import Kept, finalists, standings
 from studies.kept import identity, read_kept, write_kept
-from studies.page import write_page
-from studies.settings import write_settings
-from studies.space import Study, Trial, load_study, refuse_test_data, study_path
+from studies.tuning.choose import Kept, finalists, standings
+from studies.tuning.page import write_page
+from studies.tuning.settings import write_settings
+from studies.tuning.space import Study, Trial, load_study, refuse_test_data, study_path
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "results" / "tuning"

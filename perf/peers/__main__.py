@@ -5,7 +5,7 @@ python -m perf.peers mlp        # or cifar
 
 import argparse
 
-from perf.answer import lines_of
+from perf.asking.answer import lines_of
 from perf.peers.compare import measure
 
 if __name__ == "__main__":

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import torch
 
-from perf.answer import Answer, Ratio, ratio
-from perf.measuring import one_thread, tell
+from perf.asking.answer import Answer, Ratio, ratio
+from perf.asking.measuring import one_thread, tell
+from perf.contestants.shapes import SHAPES
 from perf.peers.models import BATCH, CAPACITY, REPLAY
 from perf.peers.process import Peer, PeerError
-from perf.shapes import SHAPES
 from perf.step_cost import learner_for
 from recollect.learner import Learner
 

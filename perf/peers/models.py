@@ -8,7 +8,7 @@ from torch import nn
 
 _FOLDER = Path(__file__).parents[2] / "src" / "recollect" / "models"
 _FILES = {"mlp": "mlp", "cifar": "reduced_resnet18"}
-# What `perf.shapes` says of these two; that file needs recollect.
+# What `perf.contestants.shapes` says of these two; that file needs recollect.
 EXAMPLES = {"mlp": (784,), "cifar": (3, 32, 32)}
 CLASSES, BATCH, REPLAY, CAPACITY, LEARNING_RATE = 10, 10, 10, 500, 0.05
 

@@ -5,7 +5,7 @@ import random
 import pytest
 from studies import document
 from studies.kept import made_here, read_rows
-from studies.mir_learner import KEPT, OURS, SCRIPT, STEPS, THEIRS, accuracies, trial
+from studies.mir.learner import KEPT, OURS, SCRIPT, STEPS, THEIRS, accuracies, trial
 
 from recollect.reports.numbers import points
 from recollect.reports.statistics import Summary, paired_difference

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from scipy import stats
 from studies import document
-from studies.any_time import Pair, pairs
-from studies.claims import glance_table
-from studies.machines import NUM_FIRST
-from studies.readings import CIFAR, CIFAR_GROUP_NORM, MINI_FIVE
-from studies.readings_mini_imagenet_split import PAIRS
+from studies.gains.any_time import Pair, pairs
+from studies.gains.claims import glance_table
+from studies.machines.machines import NUM_FIRST
+from studies.readings.mini_imagenet_split import PAIRS
+from studies.readings.studies import CIFAR, CIFAR_GROUP_NORM, MINI_FIVE
 from studies.tables import PAPER_METHODS, View
 
 from recollect.reports.cells import (
@@ -61,7 +61,7 @@ def test_a_decimal_in_prose_stands_in_a_table_of_the_page_too(page: Path) -> Non
     made = "".join(match[2] for match in _MADE.finditer(text))
     text = re.sub(
         r"^\| \d+ \| .* of .*$", "", text, flags=re.MULTILINE
-    )  # printed by studies.rounding
+    )  # printed by studies.machines.rounding
     prose = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)", "", _MADE.sub("", text), flags=re.DOTALL)
     decimals = set(re.findall(r"\d+\.\d+", prose))
     assert decimals - set(re.findall(r"\d+\.\d+", made)) <= _SETTINGS

@@ -6,16 +6,17 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from studies import document, recalibrate
-from studies.again import counts, drawn, is_same_kind_of_machine, made_again
-from studies.choose import chosen, standings
-from studies.claims import HELD, UNDECIDED, claims_table
+from studies import document
+from studies.batch_norm import recalibrate
+from studies.gains.claims import HELD, UNDECIDED, claims_table
 from studies.kept import read_kept, read_rows
-from studies.machines import NUM_FIRST
-from studies.page import page
-from studies.readings import CIFAR, MNIST
-from studies.settings import same_settings
-from studies.space import FIRST_SEED, Study, load_study
+from studies.machines.again import counts, drawn, is_same_kind_of_machine, made_again
+from studies.machines.machines import NUM_FIRST
+from studies.readings.studies import CIFAR, MNIST
+from studies.tuning.choose import chosen, standings
+from studies.tuning.page import page
+from studies.tuning.settings import same_settings
+from studies.tuning.space import FIRST_SEED, Study, load_study
 from typer.testing import CliRunner
 
 from recollect.cli import app
@@ -129,7 +130,7 @@ def evaluated_on(record: Record) -> str:
 
 
 def test_records_of_mnist_are_made_again_bit_for_bit() -> None:
-    # `python -m studies.again mnist-split` draws others each time.
+    # `python -m studies.machines.again mnist-split` draws others each time.
     everywhere = [
         *document.records(),
         *document.lineage_records(),

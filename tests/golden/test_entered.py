@@ -53,7 +53,7 @@ NOT_ENTERED: Final[Mapping[str, str]] = {
     "recollect.rules.gradient_sum": "its weights are fixed, so the learner never calls it",
     "recollect.rules.rule": "the base class of rules, all abstract",
     "recollect.augment.per_example": "calls a user's own function: tests/unit/augment",
-    "recollect.network.arrival": _FRONT,
+    "recollect.network.inputs.arrival": _FRONT,
     "recollect.learner.label_map": _FRONT,
     "recollect.network.per_example": _FRONT,
     "recollect.memory.columns.codec": _FRONT,

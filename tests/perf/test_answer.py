@@ -1,8 +1,8 @@
 import json
 
 import pytest
-from perf.answer import Answer, Ratio, Table, lines_of, ratio, ratio_of
-from perf.targets import all_targets, target_of
+from perf.asking.answer import Answer, Ratio, Table, lines_of, ratio, ratio_of
+from perf.asking.targets import all_targets, target_of
 
 
 def test_ratios_are_taken_repetition_by_repetition() -> None:

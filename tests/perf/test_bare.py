@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from perf.bare import BareER, BareJointER, BareMIR, BarePGD
+from perf.contestants.bare import BareER, BareJointER, BareMIR, BarePGD
 from torch import Tensor, nn
 from torch.testing import assert_close
 

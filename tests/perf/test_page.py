@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from perf.answer import Answer, Ratio, Table, ratio
-from perf.page import write_page
-from perf.questions import QUESTIONS
+from perf.asking.answer import Answer, Ratio, Table, ratio
+from perf.asking.page import write_page
+from perf.asking.questions import QUESTIONS
 
 from perf import __main__ as command
 

@@ -4,8 +4,8 @@ from math import isfinite
 from pathlib import Path
 
 import pytest
+from perf.contestants.shapes import BATCH, CAPACITY, SHAPES
 from perf.peers import compare, models, process
-from perf.shapes import BATCH, CAPACITY, SHAPES
 
 needs_peers = pytest.mark.skipif(
     not process.PYTHON.exists(), reason="the peers are not installed: make perf-peers"

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from perf.answer import Answer
-from perf.measuring import alternate
-from perf.questions import QUESTIONS
-from perf.shapes import BATCH, SHAPES, Shape
+from perf.asking.answer import Answer
+from perf.asking.measuring import alternate
+from perf.asking.questions import QUESTIONS
+from perf.contestants import filling
+from perf.contestants.shapes import BATCH, SHAPES, Shape
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -17,7 +18,6 @@ from perf import (
     capacity,
     command,
     compiled,
-    filling,
     peak_memory,
     roofline,
     step_cost,

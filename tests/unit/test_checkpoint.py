@@ -18,7 +18,6 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
-from tests.unit.learner import interrupted
 from tests.unit.learner.support import (
     CAPACITY,
     MODELS,
@@ -31,6 +30,7 @@ from tests.unit.learner.support import (
     sgd,
     stream,
 )
+from tests.unit.learner.undo import interrupted
 from torch import Tensor, nn
 from typing_extensions import override
 

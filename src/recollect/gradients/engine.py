@@ -28,13 +28,13 @@ from recollect.gradients.capture import (
     run_backward,
 )
 from recollect.gradients.formulas import (  # noqa: F401
-    convolution,
     elementwise,
     embedding,
     linear,
     norms,
     recurrent,
 )
+from recollect.gradients.formulas.convolutions import convolution  # noqa: F401
 from recollect.gradients.formulas.replay import CHEAP, replayed
 from recollect.gradients.formulas.shared import pushed
 from recollect.gradients.formulas.table import Formulas, formula_for
@@ -43,7 +43,7 @@ from recollect.gradients.groups import Groups
 from recollect.gradients.measurement import GramSum, Measurement
 from recollect.gradients.objective import Objective
 from recollect.gradients.one_by_one import one_by_one
-from recollect.gradients.plan import Plan, make_plan
+from recollect.gradients.rows.plan import Plan, make_plan
 from recollect.gradients.scratch import Scratch
 from recollect.gradients.share import ExplicitShare, Share, one_share_a_parameter
 from recollect.gradients.weighted_losses import WeightedLosses

@@ -32,7 +32,6 @@ from recollect.learner.saved.state import learner_checkpoint, memory_of, parts_o
 from recollect.memory import Codec, Memory
 from recollect.memory.slot import Id
 from recollect.models import GrowingHead
-from recollect.network.arrival import as_inputs, as_labels
 from recollect.network.batch import WEIGHT, Batch, stored_batch, versions_of
 from recollect.network.checks import (
     check_gradients,
@@ -41,8 +40,9 @@ from recollect.network.checks import (
     checked_example_weights,
     checked_ids,
 )
-from recollect.network.contract import Pass
 from recollect.network.descent import descend, is_plain_sgd, plain_sgd_step
+from recollect.network.inputs.arrival import as_inputs, as_labels
+from recollect.network.inputs.preparing import Collate, Preparation, Transform
 from recollect.network.network import Network
 from recollect.network.passes import (
     Asked,
@@ -53,7 +53,7 @@ from recollect.network.passes import (
     planned_passes,
 )
 from recollect.network.per_example import Loss
-from recollect.network.preparing import Collate, Preparation, Transform
+from recollect.network.ways.contract import Pass
 from recollect.retrieval import Retrieval, Uniform
 from recollect.rollback.generators import (
     derived_generator,

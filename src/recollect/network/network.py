@@ -14,15 +14,15 @@ from recollect.gradients import Groups, mixes_examples
 from recollect.gradients.precision import running_autocast
 from recollect.models import GrowingHead
 from recollect.network.autocast import Autocast
-from recollect.network.autograd import ByAutograd
 from recollect.network.batch import Batch
-from recollect.network.by_hand import ByHand, Chain
 from recollect.network.changes import ModelWatch
-from recollect.network.channels_last import channels_last, may_gain, takes_channels_last
-from recollect.network.contract import Numbers, Pass, Request, Way
+from recollect.network.inputs.channels_last import channels_last, may_gain, takes_channels_last
+from recollect.network.inputs.preparing import Collate, Preparation, Transform
 from recollect.network.outputs import put_together
 from recollect.network.per_example import Loss, per_example_loss
-from recollect.network.preparing import Collate, Preparation, Transform
+from recollect.network.ways.autograd import ByAutograd
+from recollect.network.ways.by_hand import ByHand, Chain
+from recollect.network.ways.contract import Numbers, Pass, Request, Way
 from recollect.rollback.generators import KeepingGenerators, SameDraws
 from recollect.rollback.without_trace import EvaluatingUnseen, LeavingNoTrace
 

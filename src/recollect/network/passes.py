@@ -16,8 +16,8 @@ from recollect import nested
 from recollect.choices import Passes, Weighs
 from recollect.gradients import Groups, Measurement
 from recollect.network.batch import Batch
-from recollect.network.contract import Gradients, Numbers, Pass
 from recollect.network.network import Network
+from recollect.network.ways.contract import Gradients, Numbers, Pass
 from recollect.rules import Rule
 
 #: A pass over the incoming batch, over the replayed one, over both at once, or one over each group

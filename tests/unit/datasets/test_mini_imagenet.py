@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tests.unit.datasets import decode_worker
+from tests.unit.datasets.files import decode_worker
 
 from recollect.datasets import LabelledData
 from recollect.datasets.files.downloads import no_progress

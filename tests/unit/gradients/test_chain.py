@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from recollect.models import mlp, seeded
-from recollect.network.by_hand import Chain, cross_entropy_by_hand, cross_entropy_cotangents
+from recollect.network.ways.by_hand import Chain, cross_entropy_by_hand, cross_entropy_cotangents
 
 MODELS: dict[str, Callable[[], nn.Sequential]] = {
     "the usual one": lambda: mlp(12, 3, hidden=(7, 5)),

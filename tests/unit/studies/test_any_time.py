@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from studies.any_time import any_time_table, draw_any_time, pairs
+from studies.gains.any_time import any_time_table, draw_any_time, pairs
 from tests.unit.reports.runs import read_runs
 
 from recollect.experiments.records.record import CurvePoint, Record

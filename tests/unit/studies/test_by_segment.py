@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from studies.by_segment import SegmentChange, by_segment_table, changes, draw_by_segment
+from studies.crs.by_segment import SegmentChange, by_segment_table, changes, draw_by_segment
 from tests.unit.reports.runs import read_runs
 
 from recollect.experiments.records.record import Record

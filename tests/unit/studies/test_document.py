@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 from studies import document
-from studies.batch_norm import passes_table, short_passes_table, weighing_table
-from studies.claims import (
+from studies.batch_norm.draw_passes import PassesBlock, draw_passes, reading_lines, whole_lines
+from studies.batch_norm.passes import passes_table, short_passes_table, weighing_table
+from studies.crs.memory import age_at_eviction, crs_table, imbalance, share_of_the_first
+from studies.gains.claims import (
     GLANCES,
     PLACES,
     STATEMENTS,
@@ -14,14 +16,12 @@ from studies.claims import (
     glance_table,
     verdict,
 )
-from studies.crs import age_at_eviction, crs_table, imbalance, share_of_the_first
-from studies.draw_gains import draw_gains, gains
-from studies.draw_machines import draw_machines
-from studies.draw_passes import PassesBlock, draw_passes, reading_lines, whole_lines
-from studies.machines import machines_table, repeats_table
-from studies.readings import CIFAR, MINI_FIVE, MNIST, STUDIES, ReadingStudy, readings_table
-from studies.segments import segments_table
-from studies.signs import signs_table
+from studies.gains.draw_gains import draw_gains, gains
+from studies.machines.draw_machines import draw_machines
+from studies.machines.machines import machines_table, repeats_table
+from studies.readings.segments import segments_table
+from studies.readings.signs import signs_table
+from studies.readings.studies import CIFAR, MINI_FIVE, MNIST, STUDIES, ReadingStudy, readings_table
 from studies.tables import BEYOND, View, beyond_table, rates_table, results_table
 from tests.unit.reports.runs import read_runs
 

@@ -4,7 +4,7 @@ from math import log
 
 import pytest
 import torch
-from studies.mir_learner import (
+from studies.mir.learner import (
     OURS,
     SCRIPT,
     STEPS,
@@ -14,7 +14,7 @@ from studies.mir_learner import (
     misread_share,
     segments_by_argmax,
 )
-from studies.mir_parts import BatchReservoir, EarlierSegments, OldLogits
+from studies.mir.parts import BatchReservoir, EarlierSegments, OldLogits
 from torch import Tensor
 
 import recollect

@@ -14,7 +14,7 @@ from studies.optimizers import (
     optimizers_table,
     weight_table,
 )
-from studies.space import Study, load_study, study_path
+from studies.tuning.space import Study, load_study, study_path
 from tests.unit.reports.runs import read_runs
 
 from recollect.experiments.records.record import Record

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 import torch
-from studies.pgd_parts import parts_table
-from studies.pgd_weights import er_p, look, weights_table
+from studies.pgd.parts import parts_table
+from studies.pgd.weights import er_p, look, weights_table
 from studies.tables import View
 from tests.unit.reports.runs import read_runs
 

@@ -1,7 +1,7 @@
 """Statistics of BatchNorm taken anew, and what the study of them says."""
 
 import torch
-from studies.recalibrate import READINGS, recalibrate, recalibration_table
+from studies.batch_norm.recalibrate import READINGS, recalibrate, recalibration_table
 from torch import nn
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from studies.remains import Setting, remains_table
+from studies.batch_norm.remains import Setting, remains_table
 from tests.unit.reports.runs import read_runs
 
 from recollect.experiments.records.record import Record

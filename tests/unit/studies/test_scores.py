@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from studies.scores import look, scores_table
+from studies.crs.scores import look, scores_table
 from tests.unit.storage.test_confidence_reservoir import scored_memory
 
 from recollect.storage import ConfidenceReservoir

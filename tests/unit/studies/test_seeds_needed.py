@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from scipy import stats
-from studies.seeds_needed import least_shown, power, seeds_needed, seeds_table
+from studies.gains.seeds_needed import least_shown, power, seeds_needed, seeds_table
 from tests.unit.reports.runs import read_runs
 
 from recollect.experiments.records.record import Record

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from studies import tune
-from studies.choose import Kept, chosen, finalists, standings
 from studies.kept import identity, read_kept, write_kept
-from studies.page import page
-from studies.settings import BEGIN, END, method_table, write_settings
-from studies.space import Study, draw, load_study
+from studies.tuning.choose import Kept, chosen, finalists, standings
+from studies.tuning.page import page
+from studies.tuning.settings import BEGIN, END, method_table, write_settings
+from studies.tuning.space import Study, draw, load_study
 
 from recollect.benchmarks import BenchmarkSegment
 from recollect.errors import ConfigError

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from recollect.gradients.formulas.table import formula
 from recollect.gradients.formulas.visit import Visit
-from recollect.gradients.layout import Regular
+from recollect.gradients.rows.layout import Regular
 from recollect.gradients.share import Share
 
 Derivative = Callable[[Visit, Tensor], Tensor]

@@ -12,7 +12,7 @@ from recollect.errors import UnsupportedModuleError
 from recollect.gradients.formulas.table import formula
 from recollect.gradients.formulas.visit import Visit
 from recollect.gradients.groups import Groups
-from recollect.gradients.layout import RowLabels
+from recollect.gradients.rows.layout import RowLabels
 from recollect.gradients.share import Share, add_row_products
 
 

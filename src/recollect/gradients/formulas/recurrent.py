@@ -10,7 +10,7 @@ from torch import Tensor
 from recollect.gradients.formulas.linear import LinearShare
 from recollect.gradients.formulas.table import formula
 from recollect.gradients.formulas.visit import Visit
-from recollect.gradients.layout import Regular
+from recollect.gradients.rows.layout import Regular
 from recollect.gradients.share import Share
 
 _LSTM: Final = 2  # what the node calls this kind of network

@@ -10,7 +10,7 @@ from torch.autograd.function import BackwardCFunction
 
 from recollect.gradients.formulas.visit import Visit
 from recollect.gradients.groups import Groups
-from recollect.gradients.layout import ElementLabels, Layout
+from recollect.gradients.rows.layout import ElementLabels, Layout
 from recollect.gradients.share import Share
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.graph import Node
 
 from recollect.gradients.groups import Groups
-from recollect.gradients.layout import ElementLabels, Layout, Regular, RowLabels, reduced
+from recollect.gradients.rows.layout import ElementLabels, Layout, Regular, RowLabels, reduced
 from recollect.gradients.scratch import Scratch
 from recollect.gradients.share import ExplicitShare
 

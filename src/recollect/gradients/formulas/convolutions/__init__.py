@@ -1,0 +1,1 @@
+"""Convolutions of every kind: plain, grouped, depthwise, transposed."""

@@ -1,0 +1,1 @@
+"""Whose row is it? Found once for a kind of pass, and kept as a plan."""

@@ -1,0 +1,1 @@
+"""From what people pass and memories keep to what the model takes."""

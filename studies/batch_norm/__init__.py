@@ -1,0 +1,1 @@
+"""What BatchNorm does to replay."""

@@ -1,0 +1,1 @@
+"""What CRS does to a memory, and what it gains from that."""

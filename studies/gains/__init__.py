@@ -1,0 +1,1 @@
+"""What PGD and CRS add, and how sure that is."""

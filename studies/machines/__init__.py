@@ -1,0 +1,1 @@
+"""What another machine, or rounding, makes of a result."""

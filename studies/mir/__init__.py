@@ -1,0 +1,1 @@
+"""The learner of MIR's authors beside ours."""

@@ -1,0 +1,1 @@
+"""What PGD is made of, and what it does to an update."""

@@ -1,0 +1,1 @@
+"""Readings of what the paper leaves open, and what each does."""

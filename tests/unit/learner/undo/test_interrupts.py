@@ -1,0 +1,339 @@
+"""Ctrl-C, or any other exception, at any line of a step leaves what was before it or all of it."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+from tests.unit.learner.support import (
+    CAPACITY,
+    Batch,
+    differences,
+    fingerprint,
+    learner,
+    model,
+    run,
+    sgd,
+    stream,
+)
+from tests.unit.learner.undo.raising import (
+    Tracer,
+    each_line_once,
+    every_line,
+    half,
+)
+from torch import Tensor, nn
+from torch.nn import functional as F
+from typing_extensions import override
+
+from recollect import METHODS, Learner, Memory
+from recollect.storage import ClassBalanced, ConfidenceReservoir, Reservoir, Storage
+
+
+def momentum(net: nn.Module) -> torch.optim.Optimizer:
+    return sgd(net, momentum=0.9, weight_decay=0.01)
+
+
+def adam(net: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.Adam(net.parameters(), lr=0.01, amsgrad=True)
+
+
+def two_groups(net: nn.Module) -> torch.optim.Optimizer:
+    first, *rest = net.parameters()
+    groups: list[dict[str, Any]] = [{"params": rest, "lr": 0.1}, {"params": [first]}]
+    return torch.optim.SGD(groups, lr=0.05)
+
+
+OPTIMIZERS: dict[str, Callable[[nn.Module], torch.optim.Optimizer]] = {
+    "sgd": sgd,
+    "two groups": two_groups,
+    "momentum": momentum,
+    "adam": adam,
+}
+
+
+def everything(world: Learner) -> dict[str, object]:
+    """A learner's fingerprint, and what a step switches or hangs on a model on its way."""
+    found = fingerprint(world)
+    found["gradients are on"] = torch.is_grad_enabled()
+    found["autocast"] = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
+    for name, tensor in [*world.model.named_parameters(), *world.model.named_buffers()]:
+        found[f"place of {name}"] = tensor.data_ptr()
+    for name, module in world.model.named_modules():
+        found[f"hooks of {name}"] = len(module._forward_hooks), len(module._backward_hooks)
+    if world.memory is not None:
+        for column in ("stored_at", "times_replayed", "margin_increment", "score"):
+            found[column] = getattr(world.memory, column).tolist()
+    return found
+
+
+@dataclass
+class Outcomes:
+    """What interrupts left: counts, and all that was neither before nor after."""
+
+    before: int = 0
+    after: int = 0
+    mixed: list[object] = field(default_factory=list)
+
+
+def without_places(found: dict[str, object]) -> dict[str, object]:
+    """Another learner's tensors lie elsewhere."""
+    return {name: value for name, value in found.items() if not name.startswith("place of ")}
+
+
+def interrupt(
+    world: Learner,
+    action: Callable[[Learner], object],
+    at: Callable[..., list[int]] = every_line,
+    **options: bool,
+) -> Outcomes:
+    """Interrupt an action at each of these events, and compare with before and after."""
+    pristine, twin = copy.deepcopy(world), copy.deepcopy(world)
+    events = at(lambda: action(twin), **options)
+    after = without_places(everything(twin))
+    world, outcomes = copy.deepcopy(pristine), Outcomes()
+    before = everything(world)
+    for event in events:
+        tracer = Tracer(event, **options)
+        try:
+            with tracer.watching():
+                action(world)
+        except KeyboardInterrupt:
+            pass
+        found = everything(world)
+        if not (unlike_before := differences(before, found)):
+            outcomes.before += 1
+            continue
+        if not (unlike_after := differences(after, without_places(found))):
+            outcomes.after += 1
+        else:
+            outcomes.mixed.append((tracer.passed[-1], unlike_before, unlike_after))
+        world = copy.deepcopy(pristine)
+        before = everything(world)
+    return outcomes
+
+
+def observing(batch: Batch) -> Callable[[Learner], object]:
+    return lambda world: world.observe(*batch)
+
+
+def in_mid_stream(name: str, kind: str, optimizer: str, **options: Any) -> tuple[Learner, Batch]:
+    """A learner whose memory is full, and a batch some of which it will store."""
+    *earlier, last = stream(5)
+    return run(learner(name, kind, optimizer=OPTIMIZERS[optimizer], **options), earlier), last
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum"])
+@pytest.mark.parametrize("name", METHODS)
+def test_an_exception_at_any_line_leaves_before_or_after(name: str, optimizer: str) -> None:
+    if optimizer == "momentum":  # by turns
+        optimizer = ("two groups", "momentum", "adam")[list(METHODS).index(name) % 3]
+    world, batch = in_mid_stream(name, "mlp", optimizer)
+    outcomes = interrupt(world, observing(batch))
+    assert outcomes.mixed == []
+    assert outcomes.before > 300
+    assert outcomes.after > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", [0, 1])
+@pytest.mark.parametrize(
+    ("name", "kind", "optimizer", "options"),
+    [
+        ("er-pc-mir", "batch norm", "momentum", {}),
+        ("gss", "batch norm", "sgd", {}),
+        ("a-gem", "dropout", "two groups", {}),
+        ("er-clip-mir", "dropout", "adam", {}),
+        ("er-p-cb", "dropout", "sgd", {"passes": "separate"}),
+        ("er-p", "dropout", "sgd", {"passes": "grouped", "groups": 2}),
+    ],
+)
+def test_nor_does_one_in_a_network_with_statistics_or_dropout(
+    name: str, kind: str, optimizer: str, options: dict[str, Any], part: int
+) -> None:
+    world, batch = in_mid_stream(name, kind, optimizer, **options)
+    outcomes = interrupt(world, observing(batch), half(each_line_once, part))
+    assert outcomes.mixed == []
+    assert outcomes.before > 250
+    assert outcomes.after > 1
+
+
+@pytest.mark.parametrize("margins", ["replay", "both", "all"])
+def test_nor_does_one_between_notes_of_margins(margins: str) -> None:
+    world, batch = in_mid_stream("er-c", "mlp", "sgd", margins=margins, iterations=2)
+    outcomes = interrupt(world, observing(batch), each_line_once)
+    assert outcomes.mixed == []
+    assert outcomes.after > 1
+
+
+@pytest.mark.parametrize("name", ["er-cb", "er-mir"])
+def test_nor_does_one_in_a_step_of_several_updates(name: str) -> None:
+    world, batch = in_mid_stream(name, "mlp", "sgd", iterations=2)
+    outcomes = interrupt(world, observing(batch), each_line_once)
+    assert outcomes.mixed == []
+    last_time = interrupt(world, observing(batch), lambda *a, **o: every_line(*a, **o)[-150:])
+    assert last_time.mixed == []
+
+
+@pytest.mark.parametrize("kind", ["mlp", "batch norm"])
+@pytest.mark.parametrize("name", ["van", "er-c"])
+def test_nor_does_one_in_the_very_first_step(name: str, kind: str) -> None:
+    outcomes = interrupt(learner(name, kind), observing(stream(1)[0]), each_line_once)
+    assert outcomes.mixed == []
+    assert outcomes.after > 1
+
+
+def test_nor_does_one_under_autocast() -> None:
+    world, batch = in_mid_stream("er-mir", "mlp", "momentum")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        outcomes = interrupt(world, observing(batch), each_line_once)
+    assert outcomes.mixed == []
+    assert outcomes.after > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "kind", "optimizer"),
+    [("er", "mlp", "momentum"), ("er-c", "mlp", "adam"), ("er-mir", "dropout", "sgd")],
+)
+def test_nor_does_one_in_torchs_own_code(name: str, kind: str, optimizer: str) -> None:
+    world, batch = in_mid_stream(name, kind, optimizer)
+    outcomes = interrupt(world, observing(batch), each_line_once, everywhere=True)
+    assert outcomes.mixed == []
+    assert outcomes.before > 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", [0, 1])
+@pytest.mark.parametrize("name", ["er", "er-cb"])
+def test_nor_does_one_between_two_instructions_of_a_line(name: str, part: int) -> None:
+    world, batch = in_mid_stream(name, "mlp", "sgd")
+    outcomes = interrupt(world, observing(batch), half(every_line, part), instructions=True)
+    assert outcomes.mixed == []
+    assert outcomes.before > 1500
+    assert outcomes.after > 100
+
+
+@pytest.mark.parametrize("kind", ["mlp", "batch norm", "dropout"])
+def test_nor_does_one_in_predict(kind: str) -> None:
+    world, (inputs, _) = in_mid_stream("er", kind, "sgd")
+    outcomes = interrupt(world, lambda w: w.predict(inputs), each_line_once)
+    assert outcomes.mixed == []
+    assert outcomes.before > 50
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "optimizer"),
+    [("er", "mlp", "sgd"), ("er-p-mir", "batch norm", "momentum"), ("er-c", "dropout", "adam")],
+)
+def test_after_an_interrupt_the_learner_goes_on_to_the_same_bits(
+    name: str, kind: str, optimizer: str
+) -> None:
+    world, batch = in_mid_stream(name, kind, optimizer)
+    twin = copy.deepcopy(world)
+    events = each_line_once(lambda: twin.observe(*batch))
+    following = stream(3, seed=5)
+    expected = without_places(everything(run(twin, following)))
+    for event in events[:: len(events) // 12]:
+        again = copy.deepcopy(world)
+        step = again.step
+        with pytest.raises(KeyboardInterrupt), Tracer(event).watching():
+            again.observe(*batch)
+        run(again, [batch] * (again.step == step) + following)
+        assert differences(expected, without_places(everything(again))) == []
+
+
+# --- a second interrupt, while the first is dealt with ------------------------------------------
+
+
+class Alarm:
+    """Goes off once, somewhere in a user's part of a step, and traces what happens then."""
+
+    def __init__(self, where: str) -> None:
+        self.where, self.tracer = where, Tracer()
+        self.is_set = False
+
+    def __deepcopy__(self, memo: object) -> "Alarm":
+        return self
+
+    def reached(self, where: str) -> None:
+        if self.is_set and where == self.where:
+            self.is_set = False
+            self.tracer.from_here()
+            raise KeyboardInterrupt
+
+
+class AlarmedMemory(Memory):
+    """Is interrupted behind its first write of a step, with everything written but the counts."""
+
+    def __init__(self, capacity: int, alarm: Alarm) -> None:
+        super().__init__(capacity)
+        self.alarm = alarm
+
+    @override
+    def write(self, *what: Any, **options: Any) -> None:
+        self.alarm.reached("before writing")
+        super().write(*what, **options)
+        self.alarm.reached("behind writing")
+
+
+def alarmed(storage: Storage, optimizer: str, kind: str, alarm: Alarm) -> Learner:
+    net = model(kind)
+    moving = OPTIMIZERS[optimizer](net)
+    if optimizer != "sgd":
+        moving.register_step_post_hook(lambda *_: alarm.reached("behind the update"))
+
+    def loss(outputs: Tensor, labels: Tensor) -> Tensor:
+        alarm.reached("in the loss")
+        return F.cross_entropy(outputs, labels, reduction="none")
+
+    return Learner(net, moving, memory=AlarmedMemory(CAPACITY, alarm), storage=storage, loss=loss)
+
+
+@pytest.mark.parametrize(
+    ("where", "storage", "optimizer", "kind"),
+    [
+        ("in the loss", ClassBalanced, "sgd", "batch norm"),
+        ("behind the update", ClassBalanced, "momentum", "mlp"),
+        ("behind the update", ConfidenceReservoir, "adam", "dropout"),
+        ("before writing", Reservoir, "sgd", "mlp"),
+        ("behind writing", Reservoir, "sgd", "dropout"),
+        ("behind writing", ConfidenceReservoir, "adam", "mlp"),
+    ],
+)
+def test_a_second_interrupt_at_any_line_changes_nothing(
+    where: str, storage: type[Storage], optimizer: str, kind: str
+) -> None:
+    alarm = Alarm(where)
+    *earlier, last = stream(5)
+    # The first is not counted: hooks and losses belong to the learner they were made with.
+    batches = [*earlier, last]
+
+    def build() -> Learner:
+        torch.manual_seed(0)
+        return run(alarmed(storage(), optimizer, kind, alarm), earlier)
+
+    def fail(world: Learner, at: int | None) -> Tracer:
+        alarm.is_set, alarm.tracer = True, Tracer(at)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                world.observe(*batches[-1])
+        finally:
+            alarm.tracer.stop()
+        return alarm.tracer
+
+    before = without_places(everything(build()))
+    after = without_places(everything(run(build(), [last])))
+    world = build()
+    lines = len(fail(world, None).passed)
+    assert lines > 20
+    is_decided = where.endswith("writing")
+    expected = after if is_decided else before
+    assert differences(expected, without_places(everything(world))) == []
+    for at in range(lines):
+        if is_decided:
+            world = build()
+        fail(world, at)
+        assert differences(expected, without_places(everything(world))) == [], at

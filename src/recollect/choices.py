@@ -12,6 +12,8 @@ Passes = Literal["joint", "separate", "grouped"]
 Weighs = Literal["losses", "contributions"]
 # When margin increments are measured (paper note P5).
 MarginTiming = Literal["never", "insertion", "replay", "both", "all"]
+# What numbers a model computes with. bfloat16 is autocast: its weights stay float32.
+Precision = Literal["float32", "bfloat16", "float64"]
 
 Value = str | int | float | bool | None
 
@@ -45,18 +47,21 @@ class Option:
     """
 
     kind: Any
-    default: Value
+    default: Value | tuple[float, ...]
     at_least: float | None = None
     above: float | None = None
     at_most: float | None = None
 
     def complaint(self, value: object) -> str | None:
-        """Return what a number should be, None if it is that.
+        """Return what a number, or each of several, should be; None if it is that.
 
         Example:
             >>> Option(float, 0.5, at_least=0, at_most=1).complaint(2.0)
             'at most 1'
         """
+        if isinstance(value, list | tuple):
+            complaints = filter(None, map(self.complaint, value))
+            return next((f"{complaint} each" for complaint in complaints), None)
         if not isinstance(value, int | float):
             return None
         if self.at_least is not None and value < self.at_least:
@@ -160,6 +165,27 @@ OPTIONS: Final[Mapping[str, Mapping[str, Option]]] = {
     "UPGrad": {"groups": Option(int | None, None, at_least=1)},
     "Uniform": {},
     "WeightedSum": {"replay_weight": Option(float, 3.0, above=0)},
+}
+
+# `augment = [...]` of a spec: classes of `recollect.augment`.
+_SHARE: Final = Option(float, 0.1, at_least=0, at_most=1)
+AUGMENTATIONS: Final[Mapping[str, Mapping[str, Option]]] = {
+    "ColourChange": {
+        "brightness": _SHARE,
+        "contrast": _SHARE,
+        "value_range": Option(tuple[float, float], (0.0, 1.0)),
+    },
+    "RandomCrop": {"padding": Option(int, 4, at_least=1)},
+    "RandomFlip": {"share": Option(float, 0.5, at_least=0, at_most=1)},
+}
+
+# `[model] name = ...` of a spec: `recollect.models.BUILDERS`, less what follows from the data.
+MODELS: Final[Mapping[str, Mapping[str, Option]]] = {
+    "mlp": {"hidden": Option(list[int], (100, 100), at_least=1)},
+    "reduced-resnet18": {
+        "norm": Option(Literal["batch", "group"], "batch"),
+        "width": Option(int, 20, at_least=1),
+    },
 }
 
 

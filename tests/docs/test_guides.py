@@ -2,14 +2,17 @@
 
 import re
 import shlex
+import tomllib
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from recollect.experiments.specs.cell import cells
 from recollect.experiments.specs.configs import config_path
-from recollect.experiments.specs.spec import Spec, load_spec
+from recollect.experiments.specs.spec import load_spec
+from recollect.experiments.specs.tables import File
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,10 +44,12 @@ def test_the_spec_of_the_guide_is_one_with_every_key(tmp_path: Path) -> None:
         (method, capacity) for capacity in (500, 100) for method in ("er", "bold")
     ]
     assert resolved[1].options["step_size"] == 30.0
-    tables = {"": Spec} | {
-        name: type(getattr(load_spec(spec), name))
-        for name in ("stream", "model", "optimizer", "learner", "evaluation")
+    tables = {"": File} | {
+        name: type(value)
+        for name, value in File.model_validate(tomllib.loads(text))
+        if isinstance(value, BaseModel)
     }
+    assert len(tables) == 7
     for name, table in tables.items():
         for key in table.model_fields:
             said = rf"^{key} = |^\[{key}|\b{key} = "

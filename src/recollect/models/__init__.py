@@ -1,8 +1,20 @@
 """Networks of the paper's benchmarks, and a last layer that grows."""
 
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from torch import nn
+
 from recollect.models.growing_head import GrowingHead, with_growing_head
 from recollect.models.mlp import mlp
 from recollect.models.reduced_resnet18 import reduced_resnet18
 from recollect.models.seeded import seeded
 
-__all__ = ["GrowingHead", "mlp", "reduced_resnet18", "seeded", "with_growing_head"]
+__all__ = ["BUILDERS", "GrowingHead", "mlp", "reduced_resnet18", "seeded", "with_growing_head"]
+
+#: What a spec can name. Arguments that follow from the data, such as `num_classes`,
+#: `in_features` and `image_size`, are given by the benchmark; the others are options.
+BUILDERS: Final[Mapping[str, Callable[..., nn.Module]]] = {
+    "mlp": mlp,
+    "reduced-resnet18": reduced_resnet18,
+}

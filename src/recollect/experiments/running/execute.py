@@ -25,6 +25,7 @@ from recollect.experiments.running.machine import (
 )
 from recollect.experiments.running.resume import begin_or_continue, save_run
 from recollect.experiments.running.tally import Tally
+from recollect.experiments.specs.named.precision import casting
 from recollect.experiments.specs.request import Request
 from recollect.learner import Learner
 from recollect.streams import Stream
@@ -120,7 +121,10 @@ class _Run:
         self._start, self._cpu_start = time.perf_counter(), time.process_time()
         self._request, self._checkpoints = request, checkpoints
         self._learner: Learner
-        benchmark, self._learner, continued = begin_or_continue(request, checkpoints, on_left)
+        benchmark, self._learner, self._schedule, continued = begin_or_continue(
+            request, checkpoints, on_left
+        )
+        self._cast = casting(request.cell.learner.get("dtype", "float32"))
         self._stream: Stream = benchmark.stream
         self._looker = Looker(benchmark, request.cell)
         self._tally = continued or Tally(started_at=_now())
@@ -146,7 +150,10 @@ class _Run:
             asked = clock()
             inputs, labels = next(stream)
             given = clock()
-            report = learner.observe(inputs, labels)
+            with self._cast():
+                report = learner.observe(inputs, labels)
+            if self._schedule is not None:
+                self._schedule.after_batch(report.loss)
             done = clock()
             tally.count_step(report, labels, seconds=done - given, learn_seconds=done - asked)
             if stream.batches_given in moments:
@@ -171,6 +178,10 @@ class _Run:
         )
 
     def _look(self, should_stop: Callable[[], bool]) -> None:
+        with self._cast():
+            self._look_at_all(should_stop)
+
+    def _look_at_all(self, should_stop: Callable[[], bool]) -> None:
         """Take a point of the curve and the rows of segments that are over, once each.
 
         Looking changes nothing but the tally, which gets whole points and rows: a run can be
@@ -208,6 +219,7 @@ class _Run:
                 learner=self._learner,
                 stream=self._stream,
                 tally=self._tally,
+                schedule=self._schedule,
             )
         self._last_cost = time.perf_counter() - start
         self._saving_seconds += self._last_cost

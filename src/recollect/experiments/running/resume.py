@@ -20,7 +20,8 @@ from recollect.errors import CheckpointError, RecollectError
 from recollect.experiments.records.store import store_explained, write_whole
 from recollect.experiments.running.machine import code, versions
 from recollect.experiments.running.tally import Tally
-from recollect.experiments.specs.build import build
+from recollect.experiments.specs.build import build, build_schedule
+from recollect.experiments.specs.named.optimizer import Schedule
 from recollect.experiments.specs.request import Request
 from recollect.learner import Learner
 from recollect.streams import Stream
@@ -30,7 +31,13 @@ _RUN: Final = "run.json"
 
 
 def save_run(
-    folder: Path, request: Request, *, learner: Learner, stream: Stream, tally: Tally
+    folder: Path,
+    request: Request,
+    *,
+    learner: Learner,
+    stream: Stream,
+    tally: Tally,
+    schedule: Schedule | None = None,
 ) -> None:
     """Save where a run is, between two steps.
 
@@ -44,6 +51,8 @@ def save_run(
         "stream": stream.state(),
         "tally": tally.as_dict(),
     }
+    if schedule is not None:
+        content["schedule"] = schedule.state()
     with store_explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
         learner.save(folder / name)
@@ -55,7 +64,7 @@ def save_run(
 
 def begin_or_continue(
     request: Request, folder: Path | None, on_left: Callable[[str], None]
-) -> tuple[Benchmark, Learner, Tally | None]:
+) -> tuple[Benchmark, Learner, Schedule | None, Tally | None]:
     """Build a run, and bring it to where it was.
 
     Args:
@@ -64,23 +73,29 @@ def begin_or_continue(
         on_left: Called if a checkpoint is not continued from, with the reason and where it is kept.
 
     Returns:
-        Benchmark and learner, and what was counted until then. None for the last: the run is at its
-        beginning, because nothing was saved, or nothing that can be continued: it is damaged, or
-        made by other code, so that its continuation could differ.
+        Benchmark, learner, schedule if there is one, and what was counted until then. None for the
+        last: the run is at its beginning, because nothing was saved, or nothing that can be
+        continued: it is damaged, or made by other code, so that its continuation could differ.
 
     Raises:
         StoreError: What cannot be continued cannot be kept elsewhere either.
     """
-    benchmark, learner = build(request.cell, request.seed)
+    benchmark, learner, schedule = _begun(request)
     if folder is None or not (folder / _RUN).exists():  # the last thing that `save_run` writes
-        return benchmark, learner, None
+        return benchmark, learner, schedule, None
     try:
-        return benchmark, learner, _continue(folder, request, learner, benchmark.stream)
+        tally = _continue(folder, request, learner, benchmark.stream, schedule)
+        return benchmark, learner, schedule, tally
     except Exception as error:  # also of a part of the user's, which may raise anything
         kept = _keep(folder, error)
         on_left(f"{_reason(error)}; it is kept in {kept}")
     # Whatever the attempt did to the first ones.
-    return *build(request.cell, request.seed), None
+    return *_begun(request), None
+
+
+def _begun(request: Request) -> tuple[Benchmark, Learner, Schedule | None]:
+    benchmark, learner = build(request.cell, request.seed)
+    return benchmark, learner, build_schedule(request.cell, benchmark, learner)
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -100,7 +115,9 @@ def read_run(folder: Path) -> dict[str, Any]:
     return content
 
 
-def _continue(folder: Path, request: Request, learner: Learner, stream: Stream) -> Tally:
+def _continue(
+    folder: Path, request: Request, learner: Learner, stream: Stream, schedule: Schedule | None
+) -> Tally:
     content = read_run(folder)
     expected = json.loads(json.dumps(_identity(request)))
     differing = [key for key in expected if content.get(key) != expected[key]]
@@ -114,6 +131,8 @@ def _continue(folder: Path, request: Request, learner: Learner, stream: Stream) 
             f"its learner has seen {learner.seen} examples where its stream has given "
             f"{stream.cursor}"
         )
+    if schedule is not None:  # after the learner, whose optimizer has the rate it had then
+        schedule.restore(content["schedule"])
     tally.num_resumes += 1
     return tally
 

@@ -1,18 +1,23 @@
 """From a cell and a seed to a benchmark and a learner."""
 
 import math
+from collections.abc import Callable
 from functools import lru_cache, partial
+from typing import Any
 
-import torch
 from torch import nn
 
 import recollect
+from recollect.augment import AUGMENTATIONS, Compose
 from recollect.benchmarks import Benchmark
 from recollect.datasets import LabelledData, load
 from recollect.experiments.specs.cell import Cell
+from recollect.experiments.specs.named.optimizer import Schedule, build_optimizer
+from recollect.experiments.specs.named.precision import with_precision
+from recollect.experiments.specs.named.signatures import parameters_of
 from recollect.experiments.specs.own_parts import with_own_parts
 from recollect.learner import Learner
-from recollect.models import mlp, reduced_resnet18, seeded
+from recollect.models import BUILDERS, seeded
 
 
 def build(cell: Cell, seed: int) -> tuple[Benchmark, Learner]:
@@ -27,15 +32,18 @@ def build(cell: Cell, seed: int) -> tuple[Benchmark, Learner]:
         examples_per_segment=cell.stream["examples_per_segment"],
         validation_per_segment=cell.stream["validation_per_segment"],
     )
-    model = _model(cell, built, seed)
+    model, transform = with_precision(
+        _model(cell, built, seed), built.transform, cell.learner.get("dtype", "float32")
+    )
     # A method without a memory takes no capacity and ignores these two.
     sizes = {"capacity": cell.capacity, "replay": cell.learner["replay"]} if cell.capacity else {}
     learner = recollect.method(
         with_own_parts(cell.base, cell.parts),
         model,
-        _optimizer(cell, model),
+        build_optimizer(cell.optimizer, model.parameters()),
         seed=seed,
-        transform=built.transform,
+        transform=transform,
+        augment=_augmentation(cell.learner.get("augment", [])),
         iterations=cell.learner["iterations"],
         passes=cell.learner["passes"],
         weighs=cell.learner.get("weighs", "losses"),
@@ -51,22 +59,43 @@ def _loaded(name: str) -> LabelledData:
     return load(name)
 
 
+def build_schedule(cell: Cell, built: Benchmark, learner: Learner) -> Schedule | None:
+    """Build what moves the learning rate along the stream; None if it stays."""
+    if not cell.scheduler:
+        return None
+    return Schedule(cell.scheduler, learner.optimizer, num_batches=len(built.stream))
+
+
 def _model(cell: Cell, built: Benchmark, seed: int) -> nn.Module:
-    name, hidden = cell.model["name"], cell.model["hidden"]
-    shape = built.stream.examples.inputs.shape[1:]
-    if name == "mlp":
-        widths = (100, 100) if hidden is None else hidden
-        return seeded(partial(mlp, math.prod(shape), built.num_classes, hidden=widths), seed)
-    if name == "reduced-resnet18":
-        norm = cell.model.get("norm", "batch")
-        resnet = partial(reduced_resnet18, built.num_classes, image_size=shape[-1], norm=norm)
-        return seeded(resnet, seed)
-    return built.model()
+    name = cell.model["name"]
+    options = {key: v for key, v in cell.model.items() if key != "name" and v is not None}
+    if name == "usual":
+        return built.model()
+    called = BUILDERS[name]
+    facts = model_facts(built)
+    given = {key: facts[key] for key in parameters_of(called) if key in facts}
+    return seeded(partial(called, **given, **options), seed)
 
 
-def _optimizer(cell: Cell, model: nn.Module) -> torch.optim.Optimizer:
-    lr, weight_decay = cell.optimizer["lr"], cell.optimizer["weight_decay"]
-    if cell.optimizer["name"] == "adam":
-        return torch.optim.Adam(model.parameters(), lr=lr, weight_decay=weight_decay)
-    momentum = cell.optimizer["momentum"]
-    return torch.optim.SGD(model.parameters(), lr=lr, momentum=momentum, weight_decay=weight_decay)
+def model_facts(built: Benchmark) -> dict[str, Any]:
+    """Return what the data says of a model's arguments, by their names."""
+    shape = tuple(built.stream.examples.inputs.shape[1:])
+    return {
+        "num_classes": built.num_classes,
+        "input_shape": shape,
+        "in_features": math.prod(shape),
+        "in_channels": shape[0] if len(shape) == 3 else 1,
+        "image_size": shape[-1] if shape else 1,
+    }
+
+
+def _augmentation(described: list[dict[str, Any]]) -> Callable[[Any], Any] | None:
+    steps = []
+    for table in described:
+        options = {key: _as_given(value) for key, value in table.items() if key != "name"}
+        steps.append(AUGMENTATIONS[table["name"]](**options))
+    return Compose(*steps) if steps else None
+
+
+def _as_given(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from recollect.benchmarks.protocols import Recipe, recipe_for
 from recollect.errors import ConfigError
@@ -15,6 +15,10 @@ from recollect.experiments.specs.spec import Spec
 from recollect.suggestions import nearest
 
 Settings = dict[str, Any]
+
+# What came later than the first records, which keep their hash.
+_NOT_WRITTEN_IF_EMPTY: Final = ("parts", "scheduler")
+_USUAL_OF_THE_LEARNER: Final[Settings] = {"weighs": "losses", "augment": [], "dtype": "float32"}
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Cell:
         method: What the spec calls the method.
         base: Which of `recollect.methods()` it is, or which it changes parts of.
         capacity: Slots of the memory, 0 without one.
-        learner: Replay, iterations and passes.
+        learner: Replay, iterations and passes; augmentations and numbers if they are unusual.
         options: Every option of storage, retrieval and rule.
         stream: Batch size, data, number and sizes of segments; None is the protocol's.
         model: What learns.
@@ -35,6 +39,7 @@ class Cell:
         evaluation: What is counted, and how often.
         found: How tuned values were found, by TOML path. It changes no number and is not hashed.
         parts: Parts that come from files of the user: where each is, and the file's SHA-256.
+        scheduler: How the learning rate moves; nothing if it stays.
     """
 
     benchmark: str
@@ -50,6 +55,7 @@ class Cell:
     evaluation: Settings
     found: dict[str, str] = field(default_factory=dict)
     parts: dict[str, dict[str, str]] = field(default_factory=dict)
+    scheduler: Settings = field(default_factory=dict)
 
     @property
     def canonical_json(self) -> str:
@@ -72,8 +78,9 @@ class Cell:
 
     def _settings(self) -> Settings:
         settings = dataclasses.asdict(self)
-        if not self.parts:  # not written out: old records keep their hash
-            del settings["parts"]
+        for key in _NOT_WRITTEN_IF_EMPTY:
+            if not settings[key]:
+                del settings[key]
         return settings
 
 
@@ -116,12 +123,15 @@ def _cell(spec: Spec, method: MethodTable, capacity: int, recipe: Recipe) -> Cel
         "iterations": spec.learner.iterations or defaults.iterations,
         "passes": spec.learner.passes,
         "weighs": spec.learner.weighs,
+        "augment": spec.named.augment,
+        "dtype": spec.learner.dtype,
     }
     learner |= {key: value for key, value in method.learner.items() if key != "lr"}
-    if learner["weighs"] == "losses":  # the default is not written out: old records keep their hash
-        del learner["weighs"]
-    optimizer = spec.optimizer.model_dump(exclude={"found"})
-    optimizer["lr"] = method.learner.get("lr") or spec.optimizer.lr or defaults.learning_rate
+    for key, usual in _USUAL_OF_THE_LEARNER.items():
+        if learner[key] == usual:
+            del learner[key]
+    optimizer = dict(spec.named.optimizer)
+    optimizer["lr"] = method.learner.get("lr") or optimizer["lr"] or defaults.learning_rate
     # All segments are not written out: old records keep their hash.
     shortened = spec.stream.num_segments is not None
     stream = spec.stream.model_dump(exclude=None if shortened else {"num_segments"})
@@ -141,18 +151,18 @@ def _cell(spec: Spec, method: MethodTable, capacity: int, recipe: Recipe) -> Cel
         optimizer=optimizer,
         evaluation=spec.evaluation.model_dump(),
         found={path: how for path, how in found.items() if how is not None},
-        parts=dict(method.parts),
+        parts={**spec.named.parts, **method.parts},
+        scheduler=dict(spec.named.scheduler),
     )
 
 
 def _model(spec: Spec, hidden: Sequence[int] | None) -> Settings:
-    """Return what learns. The published norm is not written out: old records keep their hash.
+    """Return what learns.
 
     Widths that the protocol decides are written out, so that the hash tells them from others.
     """
-    published = spec.model.norm in (None, "batch")
-    model: Settings = spec.model.model_dump(exclude={"norm"} if published else None)
-    if hidden is not None and model["hidden"] is None and model["name"] in ("usual", "mlp"):
+    model = dict(spec.named.model)
+    if hidden is not None and model["name"] in ("usual", "mlp") and model["hidden"] is None:
         model |= {"name": "mlp", "hidden": list(hidden)}
     return model
 

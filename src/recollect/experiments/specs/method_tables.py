@@ -13,6 +13,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError
 
 from recollect.choices import ROWS, Option, Passes, Value, Weighs, options_of
+from recollect.experiments.specs.named.options import in_words, read_augmentations
 from recollect.suggestions import nearest, shown
 
 PARTS: Final = ("storage", "retrieval", "rule")
@@ -30,11 +31,14 @@ _OWN: Final[Mapping[str, Any]] = {
     "iterations": int,
     "passes": Passes,
     "weighs": Weighs,
+    "augment": Any,
 }
 
 MOST_OPTION: Final = 1_000_000_000
 
-OF_THE_LEARNER: Final[tuple[str, ...]] = ("lr", "replay", "iterations", "passes", "weighs")
+OF_THE_LEARNER: Final[tuple[str, ...]] = (
+    *("lr", "replay", "iterations", "passes", "weighs", "augment"),
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,8 @@ class MethodTable:
         options: Every option of its storage, retrieval and rule, defaults written out.
         has_memory: Whether it keeps examples at all.
         found: How the options were found.
-        learner: Its own learning rate, replay, iterations or passes, where they differ.
+        learner: Its own learning rate, replay, iterations, passes or augmentations, where they
+            differ.
         parts: `where` and `sha256` of the parts that come from files of the user.
     """
 
@@ -56,7 +61,7 @@ class MethodTable:
     options: dict[str, Value]
     has_memory: bool
     found: str | None = None
-    learner: dict[str, Value] = field(default_factory=dict)
+    learner: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
@@ -73,7 +78,7 @@ class Known:
     """
 
     kinds: Mapping[str, Any]
-    defaults: Mapping[str, Value]
+    defaults: Mapping[str, Any]
     required: Mapping[str, str]
     has_memory: bool
     options: Mapping[str, Option] = field(default_factory=dict)
@@ -158,6 +163,9 @@ def fill(
     options = {**known.defaults, **{key: values[key] for key in known.kinds if key in values}}
     learner = {key: values[key] for key in OF_THE_LEARNER if key in values}
     problems += _impossible_of_the_learner(learner)
+    if "augment" in learner:
+        learner["augment"], of_changes = read_augmentations(learner["augment"])
+        problems += [(f".augment{path}", message) for path, message in of_changes]
     if problems:
         return None, problems
     found = values.get("found")
@@ -190,7 +198,7 @@ def _checked(said: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[dict[st
         try:
             values[key] = checked_option(known[key], value)
         except ValidationError as error:
-            told[key] = f"is {shown(value)}; it should be {_wanted(error)}."
+            told[key] = f"is {shown(value)}; it should be {in_words(error)}."
         except PydanticSchemaGenerationError:
             told[key] = f"is of type {known[key]}, which no spec can say."
     return values, told
@@ -210,11 +218,3 @@ def _impossible_of_the_learner(own: Mapping[str, Any]) -> list[Problem]:
 def is_count(value: object) -> bool:
     """Say whether a value is a whole number from 1."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _wanted(error: ValidationError) -> str:
-    wanted = (
-        str(found["msg"]).removeprefix("Input should be ").replace("a valid ", "a ")
-        for found in error.errors()
-    )
-    return " or ".join(dict.fromkeys(wanted))

@@ -28,7 +28,8 @@ _KINDS: Final[Mapping[str, type]] = {"storage": Storage, "retrieval": Retrieval,
 # What a table, or `recollect.method`, says of the learner and not of its parts.
 _TAKEN: Final = frozenset(
     {*_KINDS, "base", "found", "lr", "name", "model", "optimizer", "capacity", "seed"}
-    | {"loss", "transform", "iterations", "passes", "weighs", "memory_device"}
+    | {"loss", "label_map", "transform", "collate", "augment", "iterations", "passes", "weighs"}
+    | {"memory_device"}
 )
 
 

@@ -1,0 +1,1 @@
+"""What a spec names beside a method's parts: optimizer, schedule, augmentations, model, numbers."""

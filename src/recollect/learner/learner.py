@@ -254,8 +254,8 @@ class Learner:
                 message. Nothing was changed.
             NonFiniteError: an input, loss or gradient is NaN or infinite. Nothing was changed.
         """
-        with self._turns.taken():
-            return Transaction().run(partial(self._step, inputs, labels, ids, weights))
+        step = partial(self._step, inputs, labels, ids, weights)
+        return self._turns.run(partial(Transaction().run, step))
 
     def _step(
         self,
@@ -404,16 +404,14 @@ class Learner:
         placement = self.storage.place(incoming.labels[admitted], memory, evidence, rng)
         written = written_slots(placement, memory, admitted)
         check_untouched(incoming.inputs, incoming.versions)
-        written, stored_scores, dropping = make_it_fit(
-            written, memory, incoming, placement.stored_scores, rng
-        )
-        if dropping is not None:
-            transaction.write(dropping)
-        writing = written.prepared(memory, incoming, placement.scores, stored_scores, increments)
-        transaction.write(writing)
-        if dropping is not None:
-            transaction.write(memory.fall_to_filled)
-        return written
+        fit = make_it_fit(written, memory, incoming, placement.stored_scores, rng)
+        if fit.dropping is not None:
+            transaction.write(fit.dropping)
+        known = placement.scores, fit.stored_scores, increments
+        transaction.write(fit.written.prepared(memory, incoming, *known))
+        if fit.falling is not None:
+            transaction.write(fit.falling)
+        return fit.written
 
     # --- looking and keeping ----------------------------------------------------------------------
 
@@ -427,8 +425,8 @@ class Learner:
             inputs: In stored form, as for `observe`.
             batch_size: Examples per pass; None passes all at once.
         """
-        with self._turns.taken():
-            return Transaction().run(partial(self._predict, inputs, batch_size))
+        answer = partial(self._predict, inputs, batch_size)
+        return self._turns.run(partial(Transaction().run, answer))
 
     def _predict(self, inputs: object, batch_size: int | None, transaction: Transaction) -> object:
         self._notice_changes()
@@ -444,9 +442,7 @@ class Learner:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write model, optimizer, memory, counters and generators to one file, whole or not."""
-        with self._turns.taken():
-            checkpoint = learner_checkpoint(self)
-            write_checkpoint(path, checkpoint)
+        self._turns.run(lambda: write_checkpoint(path, learner_checkpoint(self)))
 
     def load(self, path: str | os.PathLike[str], *, changed: Collection[str] = ()) -> None:
         """Continue from `path`, bit for bit, in a learner built as the saved one was.
@@ -463,8 +459,7 @@ class Learner:
             CheckpointError: the file is damaged, altered or of another learner. Nothing changed.
         """
         checkpoint = read_checkpoint(path)
-        with self._turns.taken():
-            restore_learner(self, checkpoint, changed)
+        self._turns.run(lambda: restore_learner(self, checkpoint, changed))
 
     @classmethod
     def from_checkpoint(
@@ -499,15 +494,17 @@ class Learner:
         checkpoint = read_checkpoint(path)
         parts, memory = parts_of(checkpoint), memory_of(checkpoint, memory_device, codec)
         if memory is not None:
-            storage = storage or rebuilt("storage", parts["storage"])
-            retrieval = retrieval or rebuilt("retrieval", parts["retrieval"])
+            if storage is None:
+                storage = rebuilt("storage", parts["storage"])
+            if retrieval is None:
+                retrieval = rebuilt("retrieval", parts["retrieval"])
         learner = cls(
             model,
             optimizer,
             memory=memory,
             storage=storage,
             retrieval=retrieval,
-            rule=rule or rebuilt("rule", parts["rule"]),
+            rule=rebuilt("rule", parts["rule"]) if rule is None else rule,
             label_map=LabelMap() if parts.get("label map") else None,
             **{key: parts[key] for key in ("iterations", "passes", "weighs") if key in parts},
             **options,

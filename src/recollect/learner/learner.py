@@ -35,7 +35,6 @@ from recollect.models import GrowingHead
 from recollect.network.arrival import as_inputs, as_labels
 from recollect.network.batch import WEIGHT, Batch, stored_batch, versions_of
 from recollect.network.checks import (
-    check_gradients,
     check_untouched,
     checked_batch,
     checked_example_weights,
@@ -54,6 +53,13 @@ from recollect.network.passes import (
 )
 from recollect.network.per_example import Loss
 from recollect.network.preparing import Collate, Preparation, Transform
+from recollect.network.runaway import (
+    check_gradients,
+    check_moved,
+    check_rates,
+    check_reach,
+    check_statistics,
+)
 from recollect.retrieval import Retrieval, Uniform
 from recollect.rollback.generators import (
     derived_generator,
@@ -301,6 +307,7 @@ class Learner:
         moves_last: bool,
     ) -> Update:
         """Move the model once: retrieve, measure, weigh, step."""
+        check_rates(self.optimizer)
         slots, passed = self._retrieve(incoming, transaction)
         if margins is not None:
             margins.before_update(slots)
@@ -356,15 +363,24 @@ class Learner:
         self, target: dict[str, Tensor], transaction: Transaction, *, moves_last: bool
     ) -> None:
         """Let the optimizer step along w."""
-        check_gradients(target)
         parameters = self._network.parameters
+        is_plain = is_plain_sgd(self.optimizer)
+        longest = check_gradients(target)
+        if is_plain:
+            check_reach(self.optimizer, longest)
         if moves_last:
+            if not self._network.is_mode_free:
+                check_statistics(self.model)
             transaction.write(plain_sgd_step(self.optimizer, parameters, target))
             return
         if not transaction.keeps_weights:
             transaction.on_failure(self._snapshot.take_weights())
             transaction.keeps_weights = True
         descend(self.optimizer, parameters, target)
+        if not is_plain:
+            check_moved(self.model, parameters)
+        elif not self._network.is_mode_free:
+            check_statistics(self.model)
 
     def _admit(self, incoming: Batch) -> Int64[Tensor, " admitted"]:
         """WHO asks for a slot; decided before the step, so that only they are measured."""
@@ -528,9 +544,13 @@ class Learner:
             who = "the default cross entropy loss"
         elif self.storage is not None and self.storage.needs_classes:
             who = type(self.storage).__name__
-        batch = checked_batch(self._taken(inputs, labels), labels, classes=who)
+        preparation = self._preparation
+        are_transformed = preparation.collate is not None or preparation.transform is not None
+        batch = checked_batch(
+            *(self._taken(inputs, labels), labels), classes=who, are_transformed=are_transformed
+        )
         if self.memory is not None:
-            may_differ = self._preparation.collate is not None
+            may_differ = preparation.collate is not None
             self.memory.check_fits(batch.inputs, batch.labels, may_differ=may_differ)
         return batch
 

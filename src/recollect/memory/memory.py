@@ -55,6 +55,8 @@ class Memory:
         (2, True, {7: 2})
     """
 
+    _counts: Int64[Tensor, "capacity counts"]
+    _measures: Float[Tensor, "capacity measures"]
     arrived_at: Int64[Tensor, " capacity"]
     stored_at: Int64[Tensor, " capacity"]
     times_replayed: Int64[Tensor, " capacity"]

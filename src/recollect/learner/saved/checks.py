@@ -12,11 +12,10 @@ from torch import Tensor
 from recollect.errors import CheckpointError
 from recollect.memory import Memory
 from recollect.memory.saved import MOST, all_finite
+from recollect.network.runaway import LARGEST_WEIGHT
 from recollect.storage import Storage
 
 _DRAWN: Final = 2048  # words: more than a generator makes at a time
-# Single precision rounds any step below ten million away beside it: nothing would be learnt.
-LARGEST_WEIGHT: Final = 1e15
 _LARGEST: Final = torch.finfo(torch.float32).max
 
 

@@ -35,6 +35,7 @@ from recollect.models import GrowingHead
 from recollect.network.arrival import as_inputs, as_labels
 from recollect.network.batch import WEIGHT, Batch, stored_batch, versions_of
 from recollect.network.checks import (
+    check_plain,
     check_untouched,
     checked_batch,
     checked_example_weights,
@@ -544,6 +545,8 @@ class Learner:
             who = "the default cross entropy loss"
         elif self.storage is not None and self.storage.needs_classes:
             who = type(self.storage).__name__
+        if isinstance(labels, Tensor):  # before anything else is asked of them
+            check_plain("labels", labels)
         preparation = self._preparation
         are_transformed = preparation.collate is not None or preparation.transform is not None
         batch = checked_batch(

@@ -49,7 +49,6 @@ def checked_batch(
             f"`labels` is a {type(labels).__name__} that is no tensor of numbers; pass numbers, "
             "or `label_map=LabelMap()` to `Learner` for classes of any name."
         )
-    check_plain("labels", labels)
     tensors = nested.tensors(inputs)
     for tensor in tensors:
         check_plain("inputs", tensor)

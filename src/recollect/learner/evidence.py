@@ -11,9 +11,9 @@ from recollect.choices import Passes
 from recollect.gradients import Groups, Measurement, mixes_examples
 from recollect.memory import Memory
 from recollect.network.batch import Batch, stored_batch
-from recollect.network.checks import check_gradients
 from recollect.network.network import Network
 from recollect.network.passes import pass_incoming, summed
+from recollect.network.runaway import check_gradients
 from recollect.network.ways.contract import Gradients, Pass
 from recollect.rollback.generators import SameDraws
 from recollect.rollback.transaction import Transaction

@@ -34,7 +34,7 @@ from recollect.memory.slot import Id
 from recollect.models import GrowingHead
 from recollect.network.batch import WEIGHT, Batch, stored_batch, versions_of
 from recollect.network.checks import (
-    check_gradients,
+    check_plain,
     check_untouched,
     checked_batch,
     checked_example_weights,
@@ -53,6 +53,13 @@ from recollect.network.passes import (
     planned_passes,
 )
 from recollect.network.per_example import Loss
+from recollect.network.runaway import (
+    check_gradients,
+    check_moved,
+    check_rates,
+    check_reach,
+    check_statistics,
+)
 from recollect.network.ways.contract import Pass
 from recollect.retrieval import Retrieval, Uniform
 from recollect.rollback.generators import (
@@ -254,8 +261,8 @@ class Learner:
                 message. Nothing was changed.
             NonFiniteError: an input, loss or gradient is NaN or infinite. Nothing was changed.
         """
-        with self._turns.taken():
-            return Transaction().run(partial(self._step, inputs, labels, ids, weights))
+        step = partial(self._step, inputs, labels, ids, weights)
+        return self._turns.run(partial(Transaction().run, step))
 
     def _step(
         self,
@@ -301,6 +308,7 @@ class Learner:
         moves_last: bool,
     ) -> Update:
         """Move the model once: retrieve, measure, weigh, step."""
+        check_rates(self.optimizer)
         slots, passed = self._retrieve(incoming, transaction)
         if margins is not None:
             margins.before_update(slots)
@@ -356,15 +364,24 @@ class Learner:
         self, target: dict[str, Tensor], transaction: Transaction, *, moves_last: bool
     ) -> None:
         """Let the optimizer step along w."""
-        check_gradients(target)
         parameters = self._network.parameters
+        is_plain = is_plain_sgd(self.optimizer)
+        longest = check_gradients(target)
+        if is_plain:
+            check_reach(self.optimizer, longest)
         if moves_last:
+            if not self._network.is_mode_free:
+                check_statistics(self.model)
             transaction.write(plain_sgd_step(self.optimizer, parameters, target))
             return
         if not transaction.keeps_weights:
             transaction.on_failure(self._snapshot.take_weights())
             transaction.keeps_weights = True
         descend(self.optimizer, parameters, target)
+        if not is_plain:
+            check_moved(self.model, parameters)
+        elif not self._network.is_mode_free:
+            check_statistics(self.model)
 
     def _admit(self, incoming: Batch) -> Int64[Tensor, " admitted"]:
         """WHO asks for a slot; decided before the step, so that only they are measured."""
@@ -404,16 +421,14 @@ class Learner:
         placement = self.storage.place(incoming.labels[admitted], memory, evidence, rng)
         written = written_slots(placement, memory, admitted)
         check_untouched(incoming.inputs, incoming.versions)
-        written, stored_scores, dropping = make_it_fit(
-            written, memory, incoming, placement.stored_scores, rng
-        )
-        if dropping is not None:
-            transaction.write(dropping)
-        writing = written.prepared(memory, incoming, placement.scores, stored_scores, increments)
-        transaction.write(writing)
-        if dropping is not None:
-            transaction.write(memory.fall_to_filled)
-        return written
+        fit = make_it_fit(written, memory, incoming, placement.stored_scores, rng)
+        if fit.dropping is not None:
+            transaction.write(fit.dropping)
+        known = placement.scores, fit.stored_scores, increments
+        transaction.write(fit.written.prepared(memory, incoming, *known))
+        if fit.falling is not None:
+            transaction.write(fit.falling)
+        return fit.written
 
     # --- looking and keeping ----------------------------------------------------------------------
 
@@ -427,8 +442,8 @@ class Learner:
             inputs: In stored form, as for `observe`.
             batch_size: Examples per pass; None passes all at once.
         """
-        with self._turns.taken():
-            return Transaction().run(partial(self._predict, inputs, batch_size))
+        answer = partial(self._predict, inputs, batch_size)
+        return self._turns.run(partial(Transaction().run, answer))
 
     def _predict(self, inputs: object, batch_size: int | None, transaction: Transaction) -> object:
         self._notice_changes()
@@ -444,9 +459,7 @@ class Learner:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write model, optimizer, memory, counters and generators to one file, whole or not."""
-        with self._turns.taken():
-            checkpoint = learner_checkpoint(self)
-            write_checkpoint(path, checkpoint)
+        self._turns.run(lambda: write_checkpoint(path, learner_checkpoint(self)))
 
     def load(self, path: str | os.PathLike[str], *, changed: Collection[str] = ()) -> None:
         """Continue from `path`, bit for bit, in a learner built as the saved one was.
@@ -463,8 +476,7 @@ class Learner:
             CheckpointError: the file is damaged, altered or of another learner. Nothing changed.
         """
         checkpoint = read_checkpoint(path)
-        with self._turns.taken():
-            restore_learner(self, checkpoint, changed)
+        self._turns.run(lambda: restore_learner(self, checkpoint, changed))
 
     @classmethod
     def from_checkpoint(
@@ -499,15 +511,17 @@ class Learner:
         checkpoint = read_checkpoint(path)
         parts, memory = parts_of(checkpoint), memory_of(checkpoint, memory_device, codec)
         if memory is not None:
-            storage = storage or rebuilt("storage", parts["storage"])
-            retrieval = retrieval or rebuilt("retrieval", parts["retrieval"])
+            if storage is None:
+                storage = rebuilt("storage", parts["storage"])
+            if retrieval is None:
+                retrieval = rebuilt("retrieval", parts["retrieval"])
         learner = cls(
             model,
             optimizer,
             memory=memory,
             storage=storage,
             retrieval=retrieval,
-            rule=rule or rebuilt("rule", parts["rule"]),
+            rule=rebuilt("rule", parts["rule"]) if rule is None else rule,
             label_map=LabelMap() if parts.get("label map") else None,
             **{key: parts[key] for key in ("iterations", "passes", "weighs") if key in parts},
             **options,
@@ -531,9 +545,15 @@ class Learner:
             who = "the default cross entropy loss"
         elif self.storage is not None and self.storage.needs_classes:
             who = type(self.storage).__name__
-        batch = checked_batch(self._taken(inputs, labels), labels, classes=who)
+        if isinstance(labels, Tensor):  # before anything else is asked of them
+            check_plain("labels", labels)
+        preparation = self._preparation
+        are_transformed = preparation.collate is not None or preparation.transform is not None
+        batch = checked_batch(
+            *(self._taken(inputs, labels), labels), classes=who, are_transformed=are_transformed
+        )
         if self.memory is not None:
-            may_differ = self._preparation.collate is not None
+            may_differ = preparation.collate is not None
             self.memory.check_fits(batch.inputs, batch.labels, may_differ=may_differ)
         return batch
 
@@ -585,7 +605,7 @@ class Learner:
         """Take inputs as people have them: tensors, arrays, or lists of examples."""
         return as_inputs(
             inputs,
-            count=_num_rows(labels),
+            count=len(labels) if isinstance(labels, Tensor) and labels.ndim else None,
             dtype=self._network.dtype,
             lists_are_arguments=None if self.memory is None else self.memory.takes_lists_apart,
         )
@@ -681,10 +701,3 @@ class Learner:
             return None
         timing = self.storage.margins
         return MarginWatch(self._network, self.memory, timing, incoming, admitted, transaction)
-
-
-def _num_rows(labels: object) -> int | None:
-    """Return for how many examples there are labels, if these are of a kind that tells."""
-    if not isinstance(labels, Tensor) or labels.is_nested or not labels.ndim:
-        return None
-    return len(labels)

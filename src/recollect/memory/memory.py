@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final, SupportsIndex
 
 import torch
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from recollect import nested
@@ -16,7 +16,7 @@ from recollect.memory.columns import Codec, Column, PlainCodec, column_for, colu
 from recollect.memory.saved import SavedFacts, checked_state, of_column
 from recollect.memory.slot import Id, Slot
 from recollect.ragged import Ragged
-from recollect.turns import Turns
+from recollect.turns import Turns, in_turn
 
 _MOST_SLOTS: Final = 1_000_000_000
 # Per-slot columns. `arrived_at` counts stream examples from 1, `stored_at` updates of the model.
@@ -41,8 +41,9 @@ class Memory:
         capacity: Number of slots, at least 1 (mem_sz in the paper).
         device: Where the examples live. It may differ from the model's device.
         max_bytes: Most bytes of examples, labels and columns; None sets no limit beside the slots.
-            `capacity` falls to what fits: at once where examples have one shape, and example by
-            example, drawn at random, where they differ. It never rises again.
+            `capacity` falls to what fits: at once where examples have one shape, and step by step
+            where they differ; then some drawn at random make way. It never rises again. An example
+            that would not fit alone is not stored.
         codec: Turns objects that are no tensors into bytes and back. Strings, bytes and what JSON
             keeps need none.
 
@@ -53,6 +54,14 @@ class Memory:
         >>> len(memory), memory.is_full, memory.counts_by_class()
         (2, True, {7: 2})
     """
+
+    _counts: Int64[Tensor, "capacity counts"]
+    _measures: Float[Tensor, "capacity measures"]
+    arrived_at: Int64[Tensor, " capacity"]
+    stored_at: Int64[Tensor, " capacity"]
+    times_replayed: Int64[Tensor, " capacity"]
+    margin_increment: Float[Tensor, " capacity"]
+    score: Float[Tensor, " capacity"]
 
     def __init__(
         self,
@@ -98,12 +107,12 @@ class Memory:
         )
 
     def _lay_out(self, counts: Tensor, measures: Tensor) -> None:
-        self._counts, self._measures = counts, measures
-        self._name_columns()
-
-    def _name_columns(self) -> None:
-        self.arrived_at, self.stored_at, self.times_replayed = self._counts.unbind(1)
-        self.margin_increment, self.score = self._measures.unbind(1)
+        # All at once: behind an interrupt between two of them, columns would be of another table.
+        columns = {
+            **dict(zip(_COUNTS, counts.unbind(1), strict=True)),
+            **dict(zip(_MEASURES, measures.unbind(1), strict=True)),
+        }
+        vars(self).update(columns, _counts=counts, _measures=measures)
 
     def __getstate__(self) -> dict[str, object]:
         # Columns are views of the tables; a pickle would make tensors of their own of them.
@@ -113,7 +122,7 @@ class Memory:
     def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
         self.turns = Turns()
-        self._name_columns()
+        self._lay_out(self._counts, self._measures)
 
     def __len__(self) -> int:
         return self._filled
@@ -156,37 +165,35 @@ class Memory:
         stored_at = self.stored_at[: len(self)] if slots is None else self.stored_at[slots]
         return torch.rsub(stored_at, self.clock + 1)
 
+    @in_turn
     def counts_by_class(self) -> dict[int, int]:
         """How many slots each class holds, by class."""
-        with self.turns.taken():
-            if self.labels.is_floating_point() and not self.is_empty:
-                raise TypeError(
-                    "`labels` are real numbers, not classes; there is nothing to count."
-                )
-            if self.labels.ndim != 1:
-                shape = tuple(self.labels.shape[1:])
-                raise TypeError(
-                    f"`labels` have shape {shape} each, not one class; count them yourself."
-                )
-            return dict(sorted(Counter(self.labels.tolist()).items()))
+        if self.labels.is_floating_point() and not self.is_empty:
+            raise TypeError("`labels` are real numbers, not classes; there is nothing to count.")
+        if self.labels.ndim != 1:
+            shape = tuple(self.labels.shape[1:])
+            raise TypeError(
+                f"`labels` have shape {shape} each, not one class; count them yourself."
+            )
+        return dict(sorted(Counter(self.labels.tolist()).items()))
 
+    @in_turn
     def slot(self, index: int) -> Slot:
         """Everything about the example in slot `index`."""
-        with self.turns.taken():
-            if not 0 <= index < len(self):
-                raise self._empty_slot(index)
-            inputs, label = self.read(torch.tensor([index]))
-            return Slot(
-                index=index,
-                inputs=nested.map_columns(lambda column: next(iter(column)), inputs),
-                label=label[0],
-                age=int(self.ages(torch.tensor([index]))),
-                times_replayed=int(self.times_replayed[index]),
-                margin_increment=float(self.margin_increment[index]),
-                score=float(self.score[index]),
-                arrived_at=int(self.arrived_at[index]),
-                id=self.id_of(index),
-            )
+        if not 0 <= index < len(self):
+            raise self._empty_slot(index)
+        inputs, label = self.read(torch.tensor([index]))
+        return Slot(
+            index=index,
+            inputs=nested.map_columns(lambda column: next(iter(column)), inputs),
+            label=label[0],
+            age=int(self.ages(torch.tensor([index]))),
+            times_replayed=int(self.times_replayed[index]),
+            margin_increment=float(self.margin_increment[index]),
+            score=float(self.score[index]),
+            arrived_at=int(self.arrived_at[index]),
+            id=self.id_of(index),
+        )
 
     def id_of(self, slot: int) -> Id:
         """Return the caller's name for the example in `slot`, else which of the stream it was."""
@@ -197,34 +204,34 @@ class Memory:
         """Whether an example has a name of the caller's."""
         return bool(self._own_ids)
 
+    @in_turn
     def ids(self) -> list[Id]:
         """Return the id of every stored example, by slot."""
-        with self.turns.taken():
-            arrived: list[int] = self.arrived_at[: len(self)].tolist()
-            return [self._own_ids.get(slot, number) for slot, number in enumerate(arrived)]
+        arrived: list[int] = self.arrived_at[: len(self)].tolist()
+        return [self._own_ids.get(slot, number) for slot, number in enumerate(arrived)]
 
+    @in_turn
     def find(self, id: Id) -> int | None:
         """Return the slot that holds the example named `id`; None if it is not stored."""
-        with self.turns.taken():
-            return next((slot for slot, known in enumerate(self.ids()) if known == id), None)
+        return next((slot for slot, known in enumerate(self.ids()) if known == id), None)
 
     # --- mechanics --------------------------------------------------------------------------------
 
+    @in_turn
     def read(self, slots: Int64[Tensor, " slots"]) -> tuple[object, Tensor]:
         """Return inputs and labels of `slots`, as stored, on the memory's device.
 
         Raises:
             IndexError: there is no example in one of them.
         """
-        with self.turns.taken():
-            if not self.is_full:  # of a full one, torch itself refuses slots that are not there
-                empty = [slot for slot in slots.tolist() if not 0 <= slot < len(self)]
-                if empty or self.is_empty:
-                    raise self._empty_slot(*empty[:1])
-            stored = [column.read(slots) for column in self._stored]
-            is_one = self._structure is None
-            inputs = stored[0] if is_one else nested.from_skeleton(self._structure, stored)
-            return inputs, self._labels.index_select(0, slots.to(self.device))
+        if not self.is_full:  # of a full one, torch itself refuses slots that are not there
+            empty = [slot for slot in slots.tolist() if not 0 <= slot < len(self)]
+            if empty or self.is_empty:
+                raise self._empty_slot(*empty[:1])
+        stored = [column.read(slots) for column in self._stored]
+        is_one = self._structure is None
+        inputs = stored[0] if is_one else nested.from_skeleton(self._structure, stored)
+        return inputs, self._labels.index_select(0, slots.to(self.device))
 
     def write(
         self,
@@ -287,7 +294,7 @@ class Memory:
         """Undo `make_room` in a memory that nothing was written to."""
         self._stored, self._structure, self._labels = [], None, torch.empty(0, device=self.device)
         if len(self.score) < self.num_slots:  # the last of what is laid out
-            self._fall_to(self.num_slots)
+            self._begin_with(self.num_slots)
 
     def check_fits(self, inputs: object, labels: Tensor, *, may_differ: bool = False) -> None:
         """Refuse examples of another structure or dtype than those already stored.
@@ -327,6 +334,7 @@ class Memory:
         if name not in self._declared:
             rows = torch.full((self.capacity, *like.shape[1:]), default, dtype=like.dtype)
             self._declared = self._declared | {name: (rows, default)}
+            self._check_one_fits()
 
     def declared(self, name: str, slots: Int64[Tensor, " slots"]) -> Tensor | None:
         """Return the rows of a declared column in `slots`; None if there is no such column."""
@@ -365,20 +373,20 @@ class Memory:
 
         return put_back
 
+    @in_turn
     def drop(self, slots: Iterable[int]) -> dict[int, int]:
         """Overwrite and free some slots; examples from the end move into the holes.
 
         Returns:
             Where each example that moved is now, by the slot it was in.
         """
-        with self.turns.taken():
-            action, moved = self.prepared_drop(slots)
-            try:
-                action()
-            except BaseException:  # an interrupt: half of it must not stay
-                action()
-                raise
-            return moved
+        action, moved = self.prepared_drop(slots)
+        try:
+            action()
+        except BaseException:  # an interrupt: half of it must not stay
+            action()
+            raise
+        return moved
 
     def prepared_drop(self, slots: Iterable[int]) -> tuple[Callable[[], None], dict[int, int]]:
         """Find out all that `drop` writes; the action does it, as often as it is run."""
@@ -414,6 +422,7 @@ class Memory:
 
         return write, moved
 
+    @in_turn
     def forget(
         self,
         *,
@@ -434,14 +443,13 @@ class Memory:
         Returns:
             The ids of those that were forgotten.
         """
-        with self.turns.taken():
-            wanted, named = set(slots), set(ids)
-            known = self.ids()
-            wanted |= {slot for slot, name in enumerate(known) if name in named}
-            if where is not None:
-                wanted |= {slot for slot in range(len(self)) if where(self.slot(slot))}
-            self.drop(wanted)
-            return [known[slot] for slot in sorted(wanted)]
+        wanted, named = set(slots), set(ids)
+        known = self.ids()
+        wanted |= {slot for slot, name in enumerate(known) if name in named}
+        if where is not None:
+            wanted |= {slot for slot in range(len(self)) if where(self.slot(slot))}
+        self.drop(wanted)
+        return [known[slot] for slot in sorted(wanted)]
 
     # --- bytes ------------------------------------------------------------------------------------
 
@@ -459,15 +467,31 @@ class Memory:
         pairs = zip(self._stored, nested.columns(inputs), strict=True)
         return [sum(sizes) for sizes in zip(*(c.sizes(e) for c, e in pairs), strict=True)]
 
-    def fall_to_filled(self) -> None:
-        """Take no more examples than are stored now: more do not fit into the bytes."""
-        self.capacity = len(self)
-        self._labels = self._labels[: self.capacity].clone()
-        self._lay_out(
-            self._counts[: self.capacity].clone(), self._measures[: self.capacity].clone()
-        )
+    def _check_one_fits(self) -> None:
+        if self.max_bytes is not None and self.bytes_per_slot > self.max_bytes:
+            raise ValueError(
+                f"`max_bytes` is {self.max_bytes}, but one example takes {self.bytes_per_slot}; "
+                "allow more."
+            )
 
-    def _fall_to(self, capacity: int) -> None:
+    @property
+    def bytes_per_slot(self) -> int:
+        """Bytes of a slot whatever is in it: label, columns, and examples of one shape."""
+        tables = (self._labels, *self._tables())
+        return sum(t[:1].nbytes for t in tables) + sum(c.row_bytes for c in self._stored)
+
+    def fall_to(self, capacity: int) -> None:
+        """Have only the first slots from now on; the others hold nothing."""
+        self.capacity = capacity
+        self._stored = [column.cut(capacity) for column in self._stored]
+        self._labels = self._labels[:capacity].clone()
+        self._declared = {
+            name: (rows[:capacity].clone(), default)
+            for name, (rows, default) in self._declared.items()
+        }
+        self._lay_out(self._counts[:capacity].clone(), self._measures[:capacity].clone())
+
+    def _begin_with(self, capacity: int) -> None:
         """Lay an empty memory out anew with another number of slots."""
         self.capacity = capacity
         counts, measures = self._counts, self._measures
@@ -498,7 +522,7 @@ class Memory:
     def _allocate(self, inputs: object, labels: Tensor) -> None:
         examples = nested.columns(inputs)
         if self.max_bytes is not None:
-            self._fall_to(self._capacity_within(self.max_bytes, examples, labels))
+            self._begin_with(self._capacity_within(self.max_bytes, examples, labels))
         stored = [column_for(e, self.capacity, self.device, self.codec) for e in examples]
         self._structure = nested.skeleton(inputs)
         self._stored, self._labels = stored, self._room_for(labels)
@@ -523,39 +547,39 @@ class Memory:
 
     # --- checkpoints ------------------------------------------------------------------------------
 
+    @in_turn
     def state(self) -> tuple[dict[str, Tensor], dict[str, object]]:
         """Return all there is to save: tensors of the filled slots, and JSON-able facts."""
-        with self.turns.taken():
-            facts: dict[str, object] = {
-                "capacity": self.capacity,
-                "filled": self._filled,
-                "seen": self.seen,
-                "clock": self.clock,
-                "structure": self._structure,
-                "num_leaves": len(self._stored),
-            }
-            if self.max_bytes is not None:
-                facts |= {"max_bytes": self.max_bytes, "slots": self.num_slots}
-            if self.enters_at_most < 1:
-                facts["enters_at_most"] = self.enters_at_most
-            if self._own_ids:
-                facts["ids"] = [[slot, name] for slot, name in sorted(self._own_ids.items())]
-            if self._declared:
-                facts["declared"] = {name: default for name, (_, default) in self._declared.items()}
-            if not self._stored:
-                return {}, facts
-            # Copies, because a single entry of a table's column keeps the stride of the table.
-            tensors = {
-                name: column[: len(self)].clone(memory_format=torch.contiguous_format)
-                for name, column in self._columns().items()
-            }
-            tensors["labels"] = self.labels
-            for name, (rows, _) in self._declared.items():
-                tensors[f"declared.{name}"] = rows[: len(self)].clone()
-            for index, column in enumerate(self._stored):
-                saved = column.state(len(self))
-                tensors |= {f"inputs.{index}{name}": tensor for name, tensor in saved.items()}
-            return tensors, facts
+        facts: dict[str, object] = {
+            "capacity": self.capacity,
+            "filled": self._filled,
+            "seen": self.seen,
+            "clock": self.clock,
+            "structure": self._structure,
+            "num_leaves": len(self._stored),
+        }
+        if self.max_bytes is not None:
+            facts |= {"max_bytes": self.max_bytes, "slots": self.num_slots}
+        if self.enters_at_most < 1:
+            facts["enters_at_most"] = self.enters_at_most
+        if self._own_ids:
+            facts["ids"] = [[slot, name] for slot, name in sorted(self._own_ids.items())]
+        if self._declared:
+            facts["declared"] = {name: default for name, (_, default) in self._declared.items()}
+        if not self._stored:
+            return {}, facts
+        # Copies, because a single entry of a table's column keeps the stride of the table.
+        tensors = {
+            name: column[: len(self)].clone(memory_format=torch.contiguous_format)
+            for name, column in self._columns().items()
+        }
+        tensors["labels"] = self.labels
+        for name, (rows, _) in self._declared.items():
+            tensors[f"declared.{name}"] = rows[: len(self)].clone()
+        for index, column in enumerate(self._stored):
+            saved = column.state(len(self))
+            tensors |= {f"inputs.{index}{name}": tensor for name, tensor in saved.items()}
+        return tensors, facts
 
     def take_over(self, other: "Memory") -> None:
         """Become what `other` is, of the same capacity; `other` must not be used afterwards."""
@@ -597,7 +621,7 @@ class Memory:
         codec: Codec | None,
     ) -> "Memory":
         memory = cls(saved.slots, device=device, max_bytes=saved.max_bytes, codec=codec)
-        memory._fall_to(saved.capacity)
+        memory._begin_with(saved.capacity)
         if saved.num_leaves:
             memory._stored = [
                 column_from_state(

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -16,6 +16,8 @@ from recollect.errors import NonFiniteError
 from recollect.memory.slot import Id
 from recollect.network.batch import Batch, versions_of
 
+#: Its square is just finite in single precision.
+LARGEST_INPUT: Final = 1e19
 _ROUNDING_OF_A_SUM: Final = 1e-4  # of probabilities in half precision, too
 _WIDER: Final = {
     torch.uint16: torch.int32,
@@ -30,27 +32,30 @@ _SHAPE_ONLY: Final = frozenset(
 )  # fmt: skip
 
 
-def checked_batch(inputs: object, labels: object, *, classes: str | None) -> Batch:
+def checked_batch(
+    inputs: object, labels: object, *, classes: str | None, are_transformed: bool = False
+) -> Batch:
     """Check one incoming batch on its own.
 
     Args:
         inputs: As given by the caller.
         labels: Likewise.
         classes: Who needs labels to be classes, None if nobody does.
+        are_transformed: Whether inputs are made into others before the model is given them.
     """
+    largest = math.inf if are_transformed else LARGEST_INPUT
     if not isinstance(labels, Tensor):
         raise TypeError(
             f"`labels` is a {type(labels).__name__} that is no tensor of numbers; pass numbers, "
             "or `label_map=LabelMap()` to `Learner` for classes of any name."
         )
-    check_plain("labels", labels)
     tensors = nested.tensors(inputs)
     for tensor in tensors:
         check_plain("inputs", tensor)
     _check_counts(inputs, labels)
     may_be_learnt_from = True
     for tensor in tensors:
-        check_finite("inputs", tensor)
+        check_finite("inputs", tensor, largest=largest)
         may_be_learnt_from = may_be_learnt_from and not tensor.is_inference()
     if labels.requires_grad or any(tensor.requires_grad for tensor in tensors):
         # Another model's history must not come along: the memory would keep it alive for ever.
@@ -151,14 +156,24 @@ def _shape_of(tensor: Tensor) -> str:
     return "of its own in each row" if tensor.is_nested else str(tuple(tensor.shape))
 
 
-def check_finite(name: str, tensor: Tensor) -> None:
-    """Refuse NaN and infinity."""
+def check_finite(name: str, tensor: Tensor, *, largest: float = math.inf) -> None:
+    """Refuse NaN, infinity, and in single precision numbers beyond `largest`."""
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor)
     if not tensor.is_floating_point():
         return
     # One sum is much cheaper than a mask; only a suspicious one (it may overflow) is looked at.
-    if math.isfinite(tensor.sum().item()) or bool(torch.isfinite(tensor).all()):
+    total = abs(tensor.sum().item())
+    if total <= largest and total < math.inf:
+        return
+    if bool(torch.isfinite(tensor).all()):
+        found = float(tensor.abs().max())
+        if found > largest and tensor.dtype != torch.float64:
+            raise NonFiniteError(
+                f"`{name}` holds {found:.0e}, whose square is infinite in {tensor.dtype}: a model "
+                "could learn nothing after it; clean it before `observe`. Nothing was learnt or "
+                "stored."
+            )
         return
     bad = int((~torch.isfinite(tensor)).sum())
     raise NonFiniteError(
@@ -261,16 +276,3 @@ def checked_losses(losses: object, count: int) -> Float[Tensor, " examples"]:
             "the learning rate or look at the inputs. Nothing was learnt or stored."
         )
     return losses
-
-
-def check_gradients(gradients: Mapping[str, Tensor]) -> None:
-    """Refuse a gradient with NaN or infinity in it, naming the parameter."""
-    # Sums, taken one by one: the cheapest look at every entry.
-    if math.isfinite(sum([gradient.sum().item() for gradient in gradients.values()])):
-        return
-    for name, gradient in gradients.items():
-        if not bool(torch.isfinite(gradient).all()):
-            raise NonFiniteError(
-                f"the gradient of `{name}` is NaN or infinite though the loss is not; look for a "
-                "division, logarithm or root of zero. Nothing was learnt or stored."
-            )

@@ -78,12 +78,75 @@ def test_an_example_that_would_not_fit_alone_is_learnt_and_not_stored() -> None:
     assert any(changed)
 
 
+def observed(one: Learner, steps: int, *, longest: int = 12) -> Memory:
+    memory = one.memory
+    assert memory is not None
+    assert memory.max_bytes is not None
+    for step in range(steps):
+        one.observe(*batch(step, longest))
+        assert memory.nbytes <= memory.max_bytes
+    return memory
+
+
+def test_slots_that_hold_nothing_yet_give_way_to_examples() -> None:
+    """So many slots that their columns alone would take all the bytes."""
+    model = seeded(Sums, 0)
+    one = Learner(model, sgd(model), memory=Memory(1000, max_bytes=2000), retrieval=Uniform(2))
+    memory = observed(one, 60)
+    held = sum(memory.bytes_by_slot()) + len(memory) * PER_SLOT
+    assert memory.is_full
+    assert held > 0.9 * 2000
+
+
+def test_a_first_batch_that_does_not_fit_leaves_room_for_the_next() -> None:
+    one = learner(Reservoir(), 10, 100)
+    one.observe(Ragged([torch.ones(1000), torch.ones(2000)]), [0, 1])
+    memory = one.memory
+    assert memory is not None
+    assert (len(memory), memory.capacity) == (0, 10)
+    one.observe(Ragged([torch.ones(1), torch.ones(2)]), [0, 1])
+    assert memory.ids() == [3, 4]
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_an_example_too_large_drives_nobody_out(name: str) -> None:
+    one = learner(POLICIES[name](), 5, 100)
+    memory = observed(one, 10, longest=4)
+    before, count = set(memory.ids()), len(memory)
+    for _ in range(20):
+        report = one.observe(Ragged([torch.ones(1000)]), [2])
+        assert report.written_slots.numel() == 0
+        assert report.written.evicted_ids == []
+    assert (set(memory.ids()), len(memory)) == (before, count)
+
+
+@pytest.mark.parametrize("first", [0, 11], ids=["from the first step", "later"])
+@pytest.mark.parametrize("name", POLICIES)
+def test_weights_of_examples_count_as_bytes_and_cost_no_more_than_they_take(
+    name: str, first: int
+) -> None:
+    model = seeded(lambda: nn.Linear(4, 3), 0)
+    memory = Memory(100, max_bytes=2000)
+    one = Learner(
+        model, sgd(model), memory=memory, storage=POLICIES[name](), retrieval=Uniform(2), seed=0
+    )
+    rng = torch.Generator().manual_seed(0)
+    for step in range(40):
+        weights = [1.0, 2.0, 1.0] if step >= first else None
+        inputs, labels = torch.randn(3, 4, generator=rng), torch.randint(3, (3,), generator=rng)
+        one.observe(inputs, labels, weights=weights)
+        assert memory.nbytes <= 2000
+    assert memory.capacity == 2000 // (PER_SLOT + 4 * 4 + 4)
+    assert memory.is_full
+
+
 @pytest.mark.slow
 def test_examples_of_one_size_are_kept_equally_often() -> None:
     streams, length = 600, 30
     counts = torch.zeros(length)
     for seed in range(streams):
-        one = learner(Reservoir(), 12, 5 * 8, seed=seed)  # room for five of eight bytes
+        room_for_five = 5 * (PER_SLOT + 8)
+        one = learner(Reservoir(), 12, room_for_five - 12 * PER_SLOT, seed=seed)
         for _ in range(length // 3):
             one.observe(Ragged([torch.ones(2), torch.ones(2), torch.ones(2)]), [0, 1, 2])
         assert one.memory is not None

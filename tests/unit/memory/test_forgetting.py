@@ -159,7 +159,7 @@ def test_bytes_beyond_the_limit_are_counted_and_dropping_frees_what_it_says() ->
     assert memory.bytes_over() == 20
     memory.drop([1])
     assert memory.bytes_over() == 0
-    memory.fall_to_filled()
+    memory.fall_to(len(memory))
     assert memory.is_full
     again = Memory.from_state(*memory.state())
     assert (again.capacity, again.num_slots, again.max_bytes) == (2, 10, 500)

@@ -12,11 +12,10 @@ from torch import Tensor
 from recollect.errors import CheckpointError
 from recollect.memory import Memory
 from recollect.memory.saved import MOST, all_finite
+from recollect.network.runaway import LARGEST_WEIGHT
 from recollect.storage import Storage
 
 _DRAWN: Final = 2048  # words: more than a generator makes at a time
-# Single precision rounds any step below ten million away beside it: nothing would be learnt.
-LARGEST_WEIGHT: Final = 1e15
 _LARGEST: Final = torch.finfo(torch.float32).max
 
 
@@ -150,13 +149,23 @@ def check_generators(names: Sequence[str], saved: Mapping[str, Tensor]) -> None:
             raise refuse(f"the state of the generator `{name}` is none")
 
 
-def check_slots(mine: int, facts: object) -> None:
+def check_size(mine: Memory, facts: object) -> None:
     """Refuse the memory of another size, before room is made for it."""
     if not isinstance(facts, dict):
         raise refuse("it holds no memory")
     slots = facts.get("slots", facts.get("capacity"))
-    if isinstance(slots, bool) or slots != mine:
-        raise refuse(f"its memory has {str(slots)[:40]} slots, this learner's has {mine}")
+    if isinstance(slots, bool) or slots != mine.num_slots:
+        raise refuse(f"its memory has {str(slots)[:40]} slots, this learner's has {mine.num_slots}")
+    limit = facts.get("max_bytes")
+    if limit is not None and not isinstance(limit, int):
+        raise refuse(f"the `max_bytes` of its memory are {str(limit)[:40]}")
+    if limit != mine.max_bytes:
+        raise CheckpointError(
+            f"the checkpoint's memory has `max_bytes` {limit}, this learner's has "
+            f"{mine.max_bytes}; nothing was loaded. Build the memory as it was built when it was "
+            "saved, or go on with this limit by "
+            '`changed=("capacity",)`.'
+        )
 
 
 def check_scores(memory: Memory, storage: Storage) -> None:

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from recollect import nested
 from recollect.errors import CheckpointError
-from recollect.learner.saved.checks import LARGEST_WEIGHT, refuse
+from recollect.learner.saved.checks import refuse
 from recollect.memory import Memory
+from recollect.network.runaway import LARGEST_WEIGHT
 from recollect.rollback.generators import KeepingGenerators
 from recollect.rollback.transaction import Transaction
 

@@ -19,7 +19,7 @@ from recollect.learner.saved.checks import (
     check_optimizer,
     check_parts,
     check_scores,
-    check_slots,
+    check_size,
     checked_count,
     refuse,
 )
@@ -232,7 +232,7 @@ def _checked_memory(
     facts = cast("Mapping[str, object]", checkpoint.facts.get("memory"))
     # Before room is made for them.
     if "capacity" not in changed:
-        check_slots(learner.memory.num_slots, facts)
+        check_size(learner.memory, facts)
     memory = Memory.from_state(
         checkpoint.within("memory"),
         facts,
@@ -246,7 +246,7 @@ def _checked_memory(
     if "capacity" in changed:
         drawing = torch.Generator()
         drawing.set_state(checkpoint.tensors["generator.storage"])
-        return resized(memory, learner.memory.num_slots, drawing)
+        return resized(memory, learner.memory.num_slots, drawing, learner.memory.max_bytes)
     return memory
 
 

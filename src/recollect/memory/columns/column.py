@@ -33,6 +33,15 @@ class Column(ABC):
     def loosened(self, filled: int) -> "Column":
         """Return a column with the first `filled` examples that takes any shape."""
 
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a slot whatever is in it; the examples' own come on top."""
+        return 0
+
+    def cut(self, capacity: int) -> "Column":  # noqa: ARG002
+        """Return a column that keeps room for the first slots alone; the others hold nothing."""
+        return self
+
     @abstractmethod
     def sizes(self, examples: Examples) -> list[int]:
         """Bytes that each example would take beyond those taken already."""

@@ -50,6 +50,15 @@ class DenseColumn(Column):
         column.write(torch.arange(filled), self.rows[:filled])
         return column
 
+    @property
+    @override
+    def row_bytes(self) -> int:
+        return self.rows[:1].nbytes
+
+    @override
+    def cut(self, capacity: int) -> "DenseColumn":
+        return self.from_state(self.rows[:capacity], capacity, self.rows.device)
+
     @override
     def sizes(self, examples: Examples) -> list[int]:
         return [0] * len(examples)

@@ -76,6 +76,21 @@ def test_a_part_of_ones_own_must_be_handed_in(tmp_path: Path) -> None:
     assert goes_on_alike(one, Learner.from_checkpoint(path, fresh, sgd(fresh), rule=Half()))
 
 
+@dataclass(frozen=True)
+class HeldBack(Half):
+    """A rule that counts as false, as whatever has a length of 0."""
+
+    def __len__(self) -> int:
+        return 0
+
+
+def test_a_part_of_ones_own_may_count_as_false(tmp_path: Path) -> None:
+    parts, fresh = model(), model()
+    path = saved_as(tmp_path, Learner(parts, sgd(parts), memory=Memory(12), rule=HeldBack()))
+    again = Learner.from_checkpoint(path, fresh, sgd(fresh), rule=HeldBack())
+    assert isinstance(again.rule, HeldBack)
+
+
 def test_without_the_word_a_difference_is_refused_and_the_word_is_named(saved: Path) -> None:
     for other in (learner("er-p"), learner(capacity=20), learner(replay=2), learner("er-cb")):
         with pytest.raises(CheckpointError, match="name what is to differ in `changed`"):
@@ -123,6 +138,48 @@ def test_a_larger_memory_keeps_everything_and_a_smaller_one_a_part(saved: Path) 
             assert (here.age, here.times_replayed) == (there.age, there.times_replayed)
         for step in range(8, 20):
             one.observe(*batch(step))
+
+
+def with_limit(max_bytes: int | None) -> Learner:
+    parts = model()
+    return Learner(parts, sgd(parts), memory=Memory(12, max_bytes=max_bytes), seed=0)
+
+
+@pytest.mark.parametrize(("first", "second"), [(None, 700), (700, None), (900, 700)])
+def test_another_limit_in_bytes_is_refused_without_the_word_and_held_to_with_it(
+    first: int | None, second: int | None, tmp_path: Path
+) -> None:
+    path = saved_as(tmp_path, with_limit(first))
+    one = with_limit(second)
+    memory = one.memory
+    assert memory is not None
+    with pytest.raises(CheckpointError, match=f"`max_bytes` {first}, .* has {second}; nothing was"):
+        one.load(path)
+    assert (memory.max_bytes, len(memory)) == (second, 0)
+    one.load(path, changed=("capacity",))
+    assert memory.max_bytes == second
+    for step in range(8, 20):
+        assert memory.nbytes <= (second or memory.nbytes)
+        assert len(memory) > 0
+        one.observe(*batch(step))
+
+
+def test_texts_beyond_another_limit_make_way_as_the_checkpoint_is_loaded(tmp_path: Path) -> None:
+    def build(max_bytes: int | None) -> Learner:
+        parts = torch.nn.Sequential(torch.nn.EmbeddingBag(9, 4), torch.nn.Linear(4, CLASSES))
+        return Learner(parts, sgd(parts), memory=Memory(50, max_bytes=max_bytes))
+
+    first = build(None)
+    for _ in range(8):
+        first.observe([[1] * (1 + i) for i in range(4)], [0, 1, 2, 3])
+    first.save(tmp_path / "it")
+    one = build(1500)
+    one.load(tmp_path / "it", changed=("capacity",))
+    assert one.memory is not None
+    assert 0 < len(one.memory) < 32
+    assert one.memory.nbytes <= 1500
+    one.observe([[1, 2], [3]], [0, 1])
+    assert one.memory.nbytes <= 1500
 
 
 def kept_through(first: int, second: int, seed: int) -> list[int]:

@@ -29,6 +29,7 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from recollect import METHODS, Learner, Memory
+from recollect.models import seeded
 from recollect.storage import ClassBalanced, ConfidenceReservoir, Reservoir, Storage
 
 
@@ -58,6 +59,8 @@ def everything(world: Learner) -> dict[str, object]:
     """A learner's fingerprint, and what a step switches or hangs on a model on its way."""
     found = fingerprint(world)
     found["gradients are on"] = torch.is_grad_enabled()
+    found["whose turn"] = world._turns.are_taken
+    found["who waits"] = world._turns.are_wanted
     found["autocast"] = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
     for name, tensor in [*world.model.named_parameters(), *world.model.named_buffers()]:
         found[f"place of {name}"] = tensor.data_ptr()
@@ -214,6 +217,33 @@ def test_nor_does_one_between_two_instructions_of_a_line(name: str, part: int) -
     assert outcomes.mixed == []
     assert outcomes.before > 1500
     assert outcomes.after > 100
+
+
+def texts_within_bytes(storage: Storage) -> tuple[Learner, Any]:
+    """A learner whose next step gives up slots and drops examples for want of bytes."""
+    net = seeded(lambda: nn.Sequential(nn.EmbeddingBag(9, 4), nn.Linear(4, 3)), 0)
+    world = Learner(net, sgd(net), memory=Memory(40, max_bytes=900), storage=storage)
+    for length in (1, 2, 3):
+        world.observe([[1] * length, [2], [3] * 3, [4]], [0, 1, 2, 0])
+    return world, ([[5] * 20, [6, 7, 8], [7] * 9], [0, 1, 2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("storage", [Reservoir, ConfidenceReservoir, ClassBalanced])
+def test_nor_does_one_where_examples_make_way_for_want_of_bytes(storage: type[Storage]) -> None:
+    world, batch = texts_within_bytes(storage())
+    twin = copy.deepcopy(world)
+    assert world.memory is not None
+    assert twin.memory is not None
+    names = set(twin.memory.ids())
+    twin.observe(*batch)
+    assert twin.memory.capacity < world.memory.capacity
+    assert len(names - set(twin.memory.ids())) > 1
+    outcomes = interrupt(world, lambda w: w.observe(*batch), each_line_once)
+    assert outcomes.mixed == []
+    last = interrupt(world, lambda w: w.observe(*batch), lambda *a, **o: every_line(*a, **o)[-200:])
+    assert last.mixed == []
+    assert last.after > 20
 
 
 @pytest.mark.parametrize("kind", ["mlp", "batch norm", "dropout"])

@@ -188,6 +188,19 @@ MODELS: Final[Mapping[str, Mapping[str, Option]]] = {
     },
 }
 
+# Options of the usual optimizers, so that a misspelt one is told without torch. Torch itself tells
+# of the others.
+OPTIMIZERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "sgd": (
+        *("dampening", "differentiable", "foreach", "fused", "maximize", "momentum", "nesterov"),
+        "weight_decay",
+    ),
+    "adam": (
+        *("amsgrad", "betas", "capturable", "decoupled_weight_decay", "differentiable", "eps"),
+        *("foreach", "fused", "maximize", "weight_decay"),
+    ),
+}
+
 
 def options_of(method: str) -> dict[str, Option]:
     """Return every option of a method's parts."""

@@ -9,6 +9,8 @@ from recollect.lazy import import_when_asked
 if TYPE_CHECKING:
     from recollect.benchmarks.benchmark import Benchmark, BenchmarkSegment
     from recollect.benchmarks.build import benchmark, benchmark_from, benchmark_from_stream
+    from recollect.benchmarks.groups import benchmark_from_groups
+    from recollect.benchmarks.test_part import with_test_part
 
 __all__ = [
     "RECIPES",
@@ -20,7 +22,9 @@ __all__ = [
     "Recipe",
     "benchmark",
     "benchmark_from",
+    "benchmark_from_groups",
     "benchmark_from_stream",
+    "with_test_part",
 ]
 
 # Specs are read with the tables of protocols alone.
@@ -31,6 +35,8 @@ import_when_asked(
         "BenchmarkSegment": "recollect.benchmarks.benchmark",
         "benchmark": "recollect.benchmarks.build",
         "benchmark_from": "recollect.benchmarks.build",
+        "benchmark_from_groups": "recollect.benchmarks.groups",
         "benchmark_from_stream": "recollect.benchmarks.build",
+        "with_test_part": "recollect.benchmarks.test_part",
     },
 )

@@ -32,8 +32,8 @@ def _cut_by_class(data: LabelledData, recipe: Recipe, seed: int) -> tuple[Stream
     )
     groups = groups[: _num_segments(recipe, len(groups))]
     parts = [
-        _hold_out(
-            _members(data.train.labels, group),
+        hold_out(
+            members(data.train.labels, group),
             recipe.validation,
             seed=_split_seed(recipe, seed),
             segment_name=class_segment(group).name,
@@ -57,7 +57,7 @@ def _cut_permuted(
     num_segments = _num_segments(recipe, num_permutations)
     # Held out once for all segments: an image left out of one segment only would be trained on in
     # the next under another permutation.
-    held_out, rest = _hold_out(
+    held_out, rest = hold_out(
         torch.arange(len(data.train)),
         recipe.validation,
         seed=_split_seed(recipe, seed),
@@ -97,11 +97,12 @@ def _examples_per_segment(recipe: Recipe) -> int | None:
     return (recipe.examples_per_segment // batch_size + 1) * batch_size
 
 
-def _members(labels: Tensor, classes: Sequence[int]) -> Tensor:
+def members(labels: Tensor, classes: Sequence[int]) -> Tensor:
+    """Return the indices of the labels that are among `classes`."""
     return torch.isin(labels, torch.tensor(classes)).nonzero().flatten()
 
 
-def _hold_out(
+def hold_out(
     pool: Tensor, validation: int | float, *, seed: int, segment_name: str
 ) -> tuple[Tensor, Tensor]:
     """Cut `pool` into held-out indices and the rest, both ascending."""
@@ -129,7 +130,7 @@ def cut_segments(
             classes=segment.classes,
             transform=segment.transform,
             test_source=data.test,
-            test_indices=_members(data.test.labels, segment.classes),
+            test_indices=members(data.test.labels, segment.classes),
             train_source=data.train,
             validation_indices=indices,
         )

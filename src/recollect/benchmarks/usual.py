@@ -13,7 +13,8 @@ from recollect.datasets import LabelledData
 from recollect.models import mlp, reduced_resnet18
 
 
-def _is_colour_image(inputs: Tensor) -> bool:
+def is_colour_image(inputs: Tensor) -> bool:
+    """Say whether inputs are square colour images that the reduced ResNet18 takes."""
     # The reduced ResNet18 needs three channels, a square, and 25 pixels for its final 4x4 mean.
     return (
         inputs.ndim == 4
@@ -34,7 +35,7 @@ def usual_model(
     num_classes = len(data.class_names)
     if hidden is not None:
         return partial(mlp, math.prod(shape), num_classes, hidden=hidden)
-    if _is_colour_image(data.train.inputs):
+    if is_colour_image(data.train.inputs):
         return partial(reduced_resnet18, num_classes, image_size=shape[-1])
     return partial(mlp, math.prod(shape), num_classes)
 
@@ -43,7 +44,7 @@ def usual_scaling(data: LabelledData) -> Callable[[Tensor], Tensor]:
     """Return how stored inputs become model inputs."""
     if data.train.inputs.dtype != torch.uint8:
         return as_given
-    return centred if _is_colour_image(data.train.inputs) else flat_unit
+    return centred if is_colour_image(data.train.inputs) else flat_unit
 
 
 def usual_defaults(data: LabelledData, batch_size: int) -> Defaults:
@@ -51,5 +52,5 @@ def usual_defaults(data: LabelledData, batch_size: int) -> Defaults:
     return Defaults(
         batch_size=batch_size,
         capacity=50 * len(data.class_names),
-        learning_rate=0.1 if _is_colour_image(data.train.inputs) else 0.05,
+        learning_rate=0.1 if is_colour_image(data.train.inputs) else 0.05,
     )

@@ -23,9 +23,10 @@ def run(
     benchmark: Annotated[
         str | None,
         typer.Argument(
-            metavar="BENCHMARK",
+            metavar="BENCHMARK|FILE",
             show_default=False,
-            help=f"Such as {MAIN_JOB}, which is the default and needs no download.",
+            help=f"Such as {MAIN_JOB}, which is the default and needs no download; or a spec of "
+            "your own, such as my.toml.",
         ),
     ] = None,
     method: Annotated[
@@ -96,6 +97,11 @@ def run(
     same command continues.
     """
     overrides = settings or []
+    if benchmark is not None and benchmark.endswith(".toml"):
+        if spec is not None:
+            told = f"is {benchmark!r}, and --spec {str(spec)!r} is given too; leave one out."
+            raise ConfigError("the command", [("benchmark", told)])
+        spec, benchmark = Path(benchmark), None
     chosen = _spec(benchmark, spec, overrides, protocol)
     names = list(chosen.methods) if method and "all" in method else method
     asked = cells(chosen, methods=names, memory=memory)

@@ -310,8 +310,8 @@ def flat_json(text: str) -> dict[str, str]:
 def deciding_settings(record: Record) -> dict[str, str]:
     """Return the flat spec less what decides no number and is not hashed either.
 
-    That is how values were found, and the folder that a user's file was in. The names of file and
-    class stay: two classes of one file share its digest.
+    That is how values were found, and the folder that a user's file or data was in. The names of
+    file and class stay: two classes of one file share its digest.
     """
     return {
         key: re.sub(r'^".*/', '"', value) if _is_place(key) else value
@@ -321,7 +321,7 @@ def deciding_settings(record: Record) -> dict[str, str]:
 
 
 def _is_place(key: str) -> bool:
-    return key.startswith("parts.") and key.endswith(".where")
+    return key.startswith(("parts.", "data.")) and key.endswith(".where")
 
 
 def _flatten(value: object, prefix: str, flat: dict[str, str]) -> None:

@@ -23,6 +23,9 @@ _FIXED: Final = (
     "evaluation.on",
     "optimizer.name",
     "optimizer.momentum",
+    "learner.augment",
+    "learner.dtype",
+    "scheduler.name",
 )
 # With another of these it is the same question asked with more or less effort: shown, and said.
 _SAID: Final[Mapping[str, str]] = {
@@ -41,7 +44,13 @@ def recipe(benchmark: str) -> dict[str, str]:
     """
     (er,) = cells(load_spec(config_path(benchmark)), methods=["er"])
     # What is usual in these is not written out.
-    usual = {"model.norm": '"batch"', "stream.num_segments": '"all"'}
+    usual = {
+        "model.norm": '"batch"',
+        "stream.num_segments": '"all"',
+        "learner.augment": "[]",
+        "learner.dtype": '"float32"',
+        "scheduler.name": "null",
+    }
     return {**usual, **flat_json(er.canonical_json)}
 
 

@@ -7,7 +7,12 @@ from recollect.streams.seeds import derived_generator
 
 
 def draw_examples(
-    pool: Tensor, num_examples: int | None, *, seed: int, segment_name: str
+    pool: Tensor,
+    num_examples: int | None,
+    *,
+    seed: int,
+    segment_name: str,
+    keeps_order: bool = False,
 ) -> Tensor:
     """Return `num_examples` of the source indices in `pool`, in order of arrival.
 
@@ -19,6 +24,7 @@ def draw_examples(
         num_examples: How many, exactly. All of the pool if None.
         seed: Seed of the stream.
         segment_name: What tells this segment from the others.
+        keeps_order: They arrive in the order of their indices.
 
     Raises:
         ValueError: The pool is smaller than asked for.
@@ -32,5 +38,7 @@ def draw_examples(
         )
     choice = torch.randperm(len(pool), generator=derived_generator(seed, "subset", segment_name))
     chosen = pool[choice[:num_examples]].sort().values
+    if keeps_order:
+        return chosen
     order = torch.randperm(num_examples, generator=derived_generator(seed, "order", segment_name))
     return chosen[order]

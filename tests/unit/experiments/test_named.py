@@ -8,7 +8,7 @@ import torch
 
 from recollect.augment import AUGMENTATIONS as CALLED
 from recollect.augment import Compose, RandomCrop, RandomFlip
-from recollect.choices import AUGMENTATIONS, MODELS
+from recollect.choices import AUGMENTATIONS, MODELS, OPTIMIZERS
 from recollect.errors import ConfigError
 from recollect.experiments.records.compare_records import without_times
 from recollect.experiments.running.execute import Stopped, execute
@@ -228,6 +228,10 @@ def test_what_is_told_of_augmentations_and_models_is_what_they_are() -> None:
     for name, called in CALLED.items():
         defaults = {key: p.default for key, p in parameters_of(called).items()}
         assert {key: o.default for key, o in AUGMENTATIONS[name].items()} == defaults
+    for name, called in (("sgd", torch.optim.SGD), ("adam", torch.optim.Adam)):
+        known = parameters_of(called, given=("params", "lr"))
+        # What an older torch has is told of here; torch itself tells of what is newer.
+        assert set(OPTIMIZERS[name]) >= known.keys()
     assert MODELS.keys() == BUILDERS.keys()
     for name, options in MODELS.items():
         defaults = {key: p.default for key, p in parameters_of(BUILDERS[name]).items()}

@@ -1,10 +1,10 @@
 """CSV and Parquet files with a label column."""
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from recollect.atomic_files import require_file
 from recollect.datasets.examples import Examples
+from recollect.datasets.sources.classes import class_numbers
 from recollect.datasets.sources.parquet import parquet_column_names, read_parquet_columns
 from recollect.errors import DataError
 
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
 
 
 def from_table(
-    path: str | Path, *, label_column: str, input_columns: Sequence[str] | None = None
+    path: str | Path,
+    *,
+    label_column: str,
+    input_columns: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
 ) -> Examples:
     """Return examples from a table: one row per example, one number per column.
 
@@ -29,6 +34,7 @@ def from_table(
         label_column: The column of classes. Integers are taken as they are; anything else is
             numbered in sorted order.
         input_columns: The columns of inputs, in order. None takes all others.
+        classes: Names of the classes by number, as for a test part of the same set.
 
     Returns:
         float32 inputs of shape (rows, columns) and int64 labels.
@@ -39,20 +45,55 @@ def from_table(
         MissingExtraError: It is a Parquet file and pyarrow is not installed.
     """
     file = Path(path).expanduser()
-    if file.suffix.lower() not in _READERS:
-        raise ValueError(f"`path` is `{file}`; pass a `.csv` or a `.parquet` file.")
-    names, read = _READERS[file.suffix.lower()]
-    available = names(file)
     if input_columns is None:
-        input_columns = [name for name in available if name != label_column]
-    for column in (label_column, *input_columns):
+        input_columns = [name for name in column_names(file) if name != label_column]
+    columns = read_columns(file, (label_column, *input_columns))
+    inputs = numbers_of({name: columns[name] for name in input_columns}, file)
+    labels, _ = class_numbers(columns[label_column], classes=classes, origin=str(file))
+    return Examples(inputs, labels)
+
+
+def column_names(file: Path) -> list[str]:
+    """Return the names of a table's columns.
+
+    Raises:
+        ValueError: The path has another suffix than `.csv` and `.parquet`.
+        DataError: It is no such file.
+    """
+    return _reader(file)[0](file)
+
+
+def read_columns(file: Path, columns: Sequence[str]) -> dict[str, list[Any]]:
+    """Return columns of a table, one value per row, as the file has them.
+
+    Raises:
+        ValueError: The path has another suffix, or a column is not there.
+        DataError: It is no such file, or has no rows.
+    """
+    available = column_names(file)
+    for column in columns:
         if column not in available:
             raise ValueError(f"`{column}` is no column of `{file}`; it has {', '.join(available)}.")
-    columns = read(file, (*input_columns, label_column))
-    if not columns[label_column]:
+    read = _reader(file)[1](file, columns)
+    if columns and not read[columns[0]]:
         raise DataError(f"`{file}` has no rows below its header; pass a table with examples.")
-    inputs = np.stack([_numbers(columns[name], name, file) for name in input_columns], axis=1)
-    return Examples(torch.from_numpy(inputs), _classes(columns[label_column]))
+    return read
+
+
+def numbers_of(columns: Mapping[str, list[Any]], file: Path) -> torch.Tensor:
+    """Return columns as float32, one row per example.
+
+    Raises:
+        DataError: A cell is no finite number; the message says which.
+    """
+    stacked = [_numbers(values, name, file) for name, values in columns.items()]
+    return torch.from_numpy(np.stack(stacked, axis=1))
+
+
+def _reader(file: Path) -> "_Reader":
+    if file.suffix.lower() not in _READERS:
+        raise ValueError(f"`path` is `{file}`; pass a `.csv` or a `.parquet` file.")
+    return _READERS[file.suffix.lower()]
 
 
 def _csv_column_names(file: Path) -> list[str]:
@@ -87,7 +128,8 @@ def _read_csv_columns(file: Path, columns: Sequence[str]) -> dict[str, list[Any]
     return {name: [row[position] for row in cells] for name, position in positions.items()}
 
 
-_READERS = {
+_Reader = tuple[Callable[[Path], list[str]], Callable[[Path, Sequence[str]], dict[str, list[Any]]]]
+_READERS: Final[Mapping[str, _Reader]] = {
     ".csv": (_csv_column_names, _read_csv_columns),
     ".parquet": (parquet_column_names, read_parquet_columns),
 }
@@ -112,20 +154,3 @@ def _number_or_nan(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         return float("nan")
-
-
-def _classes(values: list[Any]) -> torch.Tensor:
-    try:
-        numbers = [int(value) for value in values]
-    except (TypeError, ValueError):
-        numbers = []
-    # `int` also takes 1.5 and "-3" and True: only spellings of a class number count as one.
-    if (
-        numbers
-        and min(numbers) >= 0
-        and max(numbers) < 2**63
-        and all(str(n) == str(v) for n, v in zip(numbers, values, strict=True))
-    ):
-        return torch.tensor(numbers, dtype=torch.int64)
-    order = {name: label for label, name in enumerate(sorted({str(value) for value in values}))}
-    return torch.tensor([order[str(value)] for value in values], dtype=torch.int64)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from torch import nn
@@ -12,33 +12,27 @@ from recollect.augment import AUGMENTATIONS, Compose
 from recollect.benchmarks import Benchmark
 from recollect.datasets import LabelledData, load
 from recollect.experiments.specs.cell import Cell
+from recollect.experiments.specs.data.loading import own_benchmark
+from recollect.experiments.specs.data.reading import OWN
+from recollect.experiments.specs.method_tables import PARTS
 from recollect.experiments.specs.named.optimizer import Schedule, build_optimizer
 from recollect.experiments.specs.named.precision import with_precision
 from recollect.experiments.specs.named.signatures import parameters_of
-from recollect.experiments.specs.own_parts import with_own_parts
+from recollect.experiments.specs.own_parts import load_called, with_own_parts
 from recollect.learner import Learner
 from recollect.models import BUILDERS, seeded
 
 
 def build(cell: Cell, seed: int) -> tuple[Benchmark, Learner]:
     """Build what a cell describes: a benchmark at its beginning, a learner that knows nothing."""
-    built = recollect.benchmark(
-        cell.benchmark,
-        seed=seed,
-        protocol=cell.protocol,
-        data=_loaded(cell.stream["data"]),
-        batch_size=cell.stream["batch_size"],
-        num_segments=cell.stream.get("num_segments"),
-        examples_per_segment=cell.stream["examples_per_segment"],
-        validation_per_segment=cell.stream["validation_per_segment"],
-    )
+    built = own_benchmark(cell, seed) if cell.protocol == OWN else _benchmark(cell, seed)
     model, transform = with_precision(
         _model(cell, built, seed), built.transform, cell.learner.get("dtype", "float32")
     )
     # A method without a memory takes no capacity and ignores these two.
     sizes = {"capacity": cell.capacity, "replay": cell.learner["replay"]} if cell.capacity else {}
     learner = recollect.method(
-        with_own_parts(cell.base, cell.parts),
+        with_own_parts(cell.base, {key: v for key, v in cell.parts.items() if key in PARTS}),
         model,
         build_optimizer(cell.optimizer, model.parameters()),
         seed=seed,
@@ -51,6 +45,19 @@ def build(cell: Cell, seed: int) -> tuple[Benchmark, Learner]:
         **cell.options,
     )
     return built, learner
+
+
+def _benchmark(cell: Cell, seed: int) -> Benchmark:
+    return recollect.benchmark(
+        cell.benchmark,
+        seed=seed,
+        protocol=cell.protocol,
+        data=_loaded(cell.stream["data"]),
+        batch_size=cell.stream["batch_size"],
+        num_segments=cell.stream.get("num_segments"),
+        examples_per_segment=cell.stream["examples_per_segment"],
+        validation_per_segment=cell.stream["validation_per_segment"],
+    )
 
 
 # A worker runs many cells of one benchmark; decoding its data once is enough.
@@ -71,15 +78,27 @@ def _model(cell: Cell, built: Benchmark, seed: int) -> nn.Module:
     options = {key: v for key, v in cell.model.items() if key != "name" and v is not None}
     if name == "usual":
         return built.model()
-    called = BUILDERS[name]
+    called: Callable[..., object]
+    if part := cell.parts.get("model"):
+        called = load_called(part["where"], part["sha256"])
+    else:
+        called = BUILDERS[name]
     facts = model_facts(built)
     given = {key: facts[key] for key in parameters_of(called) if key in facts}
-    return seeded(partial(called, **given, **options), seed)
+
+    def make() -> nn.Module:
+        made = called(**given, **options)
+        if not isinstance(made, nn.Module):
+            told = f"`{name}` made a {type(made).__name__}"
+            raise TypeError(f"{told}; name a class or function that makes an nn.Module.")
+        return made
+
+    return seeded(make, seed)
 
 
 def model_facts(built: Benchmark) -> dict[str, Any]:
     """Return what the data says of a model's arguments, by their names."""
-    shape = tuple(built.stream.examples.inputs.shape[1:])
+    shape = tuple(built.transform(built.stream.examples.inputs[:1]).shape[1:])
     return {
         "num_classes": built.num_classes,
         "input_shape": shape,

@@ -3,11 +3,12 @@
 import dataclasses
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from recollect.benchmarks.defaults import Defaults
 from recollect.benchmarks.protocols import Recipe, recipe_for
 from recollect.errors import ConfigError
 from recollect.experiments.specs.method_tables import MethodTable
@@ -17,8 +18,11 @@ from recollect.suggestions import nearest
 Settings = dict[str, Any]
 
 # What came later than the first records, which keep their hash.
-_NOT_WRITTEN_IF_EMPTY: Final = ("parts", "scheduler")
+_NOT_WRITTEN_IF_EMPTY: Final = ("parts", "scheduler", "data")
 _USUAL_OF_THE_LEARNER: Final[Settings] = {"weighs": "losses", "augment": [], "dtype": "float32"}
+
+# What own data is run with where its spec says nothing.
+_OWN_RECIPE: Final = Recipe("", "unit", Defaults())
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,8 @@ class Cell:
         found: How tuned values were found, by TOML path. It changes no number and is not hashed.
         parts: Parts that come from files of the user: where each is, and the file's SHA-256.
         scheduler: How the learning rate moves; nothing if it stays.
+        data: Data of the user's, with its digest, and how it is cut; nothing for a benchmark of the
+            library.
     """
 
     benchmark: str
@@ -56,6 +62,7 @@ class Cell:
     found: dict[str, str] = field(default_factory=dict)
     parts: dict[str, dict[str, str]] = field(default_factory=dict)
     scheduler: Settings = field(default_factory=dict)
+    data: Settings = field(default_factory=dict)
 
     @property
     def canonical_json(self) -> str:
@@ -67,8 +74,8 @@ class Cell:
         """SHA-256 of the settings that decide the numbers."""
         settings = self._settings()
         del settings["found"]
-        for part in settings.get("parts", {}).values():
-            part["where"] = part["where"].rpartition("/")[2]  # the same file in another folder
+        for table in _with_place([settings.get("parts", {}), settings.get("data", {})]):
+            table["where"] = table["where"].rpartition("/")[2]  # the same file in another folder
         return hashlib.sha256(_canonical(settings).encode()).hexdigest()
 
     @classmethod
@@ -82,6 +89,16 @@ class Cell:
             if not settings[key]:
                 del settings[key]
         return settings
+
+
+def _with_place(value: object) -> Iterator[Settings]:
+    """Yield every table that says where something of the user's is."""
+    entries = value.values() if isinstance(value, dict) else value
+    if isinstance(entries, Iterable) and not isinstance(entries, str):
+        for entry in entries:
+            yield from _with_place(entry)
+    if isinstance(value, dict) and isinstance(value.get("where"), str):
+        yield value
 
 
 def cells(
@@ -105,7 +122,7 @@ def cells(
             f"the spec of {spec.benchmark}",
             [("methods", f"has no {name!r}; {nearest(name, spec.methods)}") for name in unknown],
         )
-    recipe = recipe_for(spec.benchmark, spec.protocol)
+    recipe = _OWN_RECIPE if spec.data else recipe_for(spec.benchmark, spec.protocol)
     sizes = memory or spec.memory or (recipe.defaults.capacity,)
     found: dict[str, Cell] = {}
     for capacity in dict.fromkeys(sizes):
@@ -135,8 +152,10 @@ def _cell(spec: Spec, method: MethodTable, capacity: int, recipe: Recipe) -> Cel
     # All segments are not written out: old records keep their hash.
     shortened = spec.stream.num_segments is not None
     stream = spec.stream.model_dump(exclude=None if shortened else {"num_segments"})
-    stream["batch_size"] = spec.stream.batch_size or defaults.batch_size
-    stream["data"] = spec.stream.data or recipe.dataset
+    # A function of the user's decides the size of batches, unless the spec does.
+    usual_size = None if spec.data and spec.data.parts else defaults.batch_size
+    stream["batch_size"] = spec.stream.batch_size or usual_size
+    stream["data"] = spec.stream.data or recipe.dataset or None
     found = {"optimizer": spec.optimizer.found, f"methods.{method.name}": method.found}
     return Cell(
         benchmark=spec.benchmark,
@@ -151,8 +170,9 @@ def _cell(spec: Spec, method: MethodTable, capacity: int, recipe: Recipe) -> Cel
         optimizer=optimizer,
         evaluation=spec.evaluation.model_dump(),
         found={path: how for path, how in found.items() if how is not None},
-        parts={**spec.named.parts, **method.parts},
+        parts={**(spec.data.parts if spec.data else {}), **spec.named.parts, **method.parts},
         scheduler=dict(spec.named.scheduler),
+        data=dict(spec.data.settings) if spec.data else {},
     )
 
 

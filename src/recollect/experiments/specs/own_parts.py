@@ -9,7 +9,7 @@ import hashlib
 import inspect
 import sys
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -56,12 +56,8 @@ def load_part(part: str, where: str, digest: str) -> type:
     Raises:
         ValueError: It is not there, or no such part.
     """
-    source = _source(where)
-    if hashlib.sha256(source).hexdigest() != digest:
-        raise ValueError(f"the file of {where!r} was changed meanwhile; run the command again.")
+    module = _checked_module(where, digest)
     file, _, name = where.rpartition(":")
-    path = Path(file).expanduser().resolve()
-    module = _module(path, source, f"own_{path.stem}_{digest[:8]}")
     wanted = _KINDS[part]
     kind = getattr(module, name, None)
     if not isinstance(kind, type):
@@ -72,6 +68,35 @@ def load_part(part: str, where: str, digest: str) -> type:
     if missing := getattr(kind, "__abstractmethods__", None):
         raise ValueError(f"is {where!r}, which lacks {', '.join(sorted(missing))}; write it.")
     return kind
+
+
+def load_called(where: str, digest: str) -> Callable[..., Any]:
+    """Return the function or class that `where` names, such as `net.py:Net`, whatever it makes.
+
+    Args:
+        where: Such as `net.py:Net`.
+        digest: What the file has to be.
+
+    Raises:
+        ValueError: It is not there, or cannot be called.
+    """
+    module = _checked_module(where, digest)
+    file, _, name = where.rpartition(":")
+    called = vars(module).get(name)
+    if not callable(called):
+        own = [key for key, value in vars(module).items() if callable(value) and key[0] != "_"]
+        told = f"{nearest(name, own)}" if own else "it has none."
+        raise ValueError(f"is {where!r}, but {file} has no function or class {name}; {told}")
+    return called
+
+
+def _checked_module(where: str, digest: str) -> ModuleType:
+    """Run the file that `where` speaks of, if it is the one with this digest."""
+    source = _source(where)
+    if hashlib.sha256(source).hexdigest() != digest:
+        raise ValueError(f"the file of {where!r} was changed meanwhile; run the command again.")
+    path = Path(where.rpartition(":")[0]).expanduser().resolve()
+    return _module(path, source, f"own_{path.stem}_{digest[:8]}")
 
 
 def with_own_parts(base: str, parts: Mapping[str, Mapping[str, str]]) -> Method:
@@ -109,7 +134,7 @@ def option_problems(row: Method, own: Collection[str]) -> dict[str, str]:
 def _source(where: str) -> bytes:
     file, colon, name = where.rpartition(":")
     if not colon or not file.endswith(".py") or not name.isidentifier():
-        raise ValueError(f"is {where!r}; write it as path/to/file.py:Class.")
+        raise ValueError(f"is {where!r}; write it as path/to/file.py:Name.")
     path = Path(file).expanduser().absolute()
     try:
         require_file(path, max_bytes=_MAX_BYTES)

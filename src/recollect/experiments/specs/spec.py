@@ -12,6 +12,13 @@ from recollect.atomic_files import require_file
 from recollect.benchmarks.protocols import RECIPES
 from recollect.errors import ConfigError
 from recollect.experiments.specs.configs import config_root
+from recollect.experiments.specs.data.reading import (
+    OWN,
+    OwnData,
+    is_own,
+    read_data,
+    stream_problems,
+)
 from recollect.experiments.specs.method_tables import MethodTable, read_method
 from recollect.experiments.specs.named.reading import Named, read_named
 from recollect.experiments.specs.overrides import (
@@ -41,6 +48,7 @@ __all__ = ["GIVEN", "MOST", "Spec", "apply_overrides", "check_spec", "load_spec"
 Problem = tuple[str, str]
 _AnyTable = TypeVar("_AnyTable", bound=BaseModel)
 
+PAPER: Final = "paper"  # the protocol of a spec that names none
 _OF_PARTS: Final = ("methods.", "learner.")
 _MAX_BYTES: Final = 1_000_000
 
@@ -61,6 +69,7 @@ class Spec:
         evaluation: What is counted, and how often.
         methods: The methods by the names this spec gives them.
         named: Model, optimizer, schedule and augmentations, with their options checked.
+        data: Data of the user's; None for a benchmark of the library.
     """
 
     benchmark: str
@@ -74,6 +83,7 @@ class Spec:
     evaluation: EvaluationTable
     methods: dict[str, MethodTable]
     named: Named
+    data: OwnData | None = None
 
 
 def load_spec(
@@ -106,7 +116,8 @@ def load_spec(
         raise ConfigError(str(path), [("", f"is not TOML: {error}.")]) from error
     if is_deeper(raw, MAX_DEPTH):
         raise ConfigError(str(path), [("", TOO_DEEP)])
-    if protocol is not None and protocol != raw.get("protocol", "paper"):
+    usual = OWN if is_own(raw) else PAPER
+    if protocol is not None and protocol != raw.get("protocol", usual):
         change_protocol(raw, protocol)
         # The package's specs were tuned for their protocol; what users say of a method is its own.
         if path.resolve().is_relative_to(config_root().resolve()):
@@ -147,7 +158,8 @@ def check_spec(
         file = File.model_validate(dict(raw))
     except ValidationError as error:
         found += [in_our_words(problem) for problem in error.errors()]
-    found += _benchmark_problems(raw)
+    data, of_data = _read_data(raw)
+    found += of_data
     methods, of_methods = _read_methods(raw)
     found += of_methods
     found += _compare_problems(raw, methods)
@@ -160,8 +172,8 @@ def check_spec(
     if found:
         raise ConfigError(source, found)
     return Spec(
-        benchmark=file.benchmark,
-        protocol=file.protocol,
+        benchmark=str(file.benchmark) if data is None else data.name,
+        protocol=file.protocol or (PAPER if data is None else OWN),
         memory=None if file.memory is None else tuple(dict.fromkeys(file.memory)),
         seeds=file.seeds,
         compare=tuple(file.compare or file.methods),
@@ -171,7 +183,16 @@ def check_spec(
         evaluation=file.evaluation,
         methods=methods,
         named=named,
+        data=data,
     )
+
+
+def _read_data(raw: Mapping[str, Any]) -> tuple[OwnData | None, list[Problem]]:
+    """Read where the data comes from; None for a benchmark of the library."""
+    if not is_own(raw):
+        return None, _benchmark_problems(raw)
+    data, problems = read_data(raw)
+    return data, problems + stream_problems(raw)
 
 
 def _read_named(raw: Mapping[str, Any]) -> tuple[Named, list[Problem]]:
@@ -194,8 +215,10 @@ def _table(kind: type[_AnyTable], said: object) -> _AnyTable | None:
 
 
 def _benchmark_problems(raw: Mapping[str, Any]) -> list[Problem]:
-    name, protocol = raw.get("benchmark"), raw.get("protocol", "paper")
+    name, protocol = raw.get("benchmark"), raw.get("protocol", PAPER)
     names = sorted({known for known, _ in RECIPES})
+    if name is None:
+        return [("benchmark", "is missing; a spec needs it, or a [data] table.")]
     if not isinstance(name, str) or not isinstance(protocol, str):
         return []  # reported as a wrong type already
     if name not in names:

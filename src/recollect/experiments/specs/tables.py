@@ -89,8 +89,9 @@ class EvaluationTable(_Table):
 class File(_Table):
     """A whole spec, but for what its methods and names mean."""
 
-    benchmark: str
-    protocol: str = "paper"
+    benchmark: str | None = None
+    data: Any = None
+    protocol: str | None = None
     memory: list[_Count] | None = None
     seeds: _Count = 10
     compare: list[str] | None = None

@@ -58,7 +58,8 @@ def test_group_norm_takes_the_place_of_batch_norm(small_spec: Path) -> None:
     data = LabelledData("noise", part, part, tuple("0123456789"))
     overrides = ["model.name=reduced-resnet18", "model.norm=group"]
     (cell,) = cells(load_spec(small_spec, overrides=overrides), methods=["er"])
-    built = SimpleNamespace(num_classes=10, stream=SimpleNamespace(examples=data.train))
+    stream = SimpleNamespace(examples=data.train)
+    built = SimpleNamespace(num_classes=10, stream=stream, transform=lambda images: images)
     kinds = {type(module) for module in building._model(cell, built, 0).modules()}  # type: ignore[arg-type]
     assert torch.nn.GroupNorm in kinds
     assert torch.nn.BatchNorm2d not in kinds

@@ -237,7 +237,7 @@ def test_fields_that_no_spec_can_say_are_left_alone(cell_of: CellOf, idea: Path)
 @pytest.mark.parametrize(
     ("settings", "where", "told"),
     [
-        (["storage=Never"], ".storage", "is 'Never'; write it as path/to/file.py:Class."),
+        (["storage=Never"], ".storage", "is 'Never'; write it as path/to/file.py:Name."),
         (["storage=gone.py:Never"], ".storage", "gone.py cannot be read (No such file"),
         (["storage=IDEA:Nevr"], ".storage", "has no class Nevr; did you mean `Never`?"),
         (["storage=IDEA:Half"], ".storage", "which is no storage; derive it from Storage."),

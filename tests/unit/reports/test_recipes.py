@@ -22,6 +22,9 @@ from recollect.reports.recipes import recipe
         ("evaluation", "on", "validation", "test"),
         ("optimizer", "name", "adam", "sgd"),
         ("optimizer", "momentum", 0.9, 0.0),
+        ("learner", "augment", [{"name": "RandomFlip", "share": 0.5}], []),
+        ("learner", "dtype", "bfloat16", "float32"),
+        ("scheduler", "name", "StepLR", None),
     ],
 )
 def test_runs_made_otherwise_than_the_recipe_are_left_out_and_counted(

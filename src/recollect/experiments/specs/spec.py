@@ -61,6 +61,7 @@ class Spec:
         evaluation: What is counted, and how often.
         methods: The methods by the names this spec gives them.
         named: Model, optimizer, schedule and augmentations, with their options checked.
+        said: The tables as file and command say them, `[tune]` among them.
     """
 
     benchmark: str
@@ -74,6 +75,7 @@ class Spec:
     evaluation: EvaluationTable
     methods: dict[str, MethodTable]
     named: Named
+    said: Mapping[str, Any]
 
 
 def load_spec(
@@ -171,6 +173,7 @@ def check_spec(
         evaluation=file.evaluation,
         methods=methods,
         named=named,
+        said=raw,
     )
 
 

@@ -71,11 +71,11 @@ def inherited_settings(study: Study, method: str, best: Mapping[str, Standing]) 
 def toml_text(content: Mapping[str, Any], path: str = "") -> str:
     """Write nested tables as TOML, plain values before tables."""
     plain = {k: v for k, v in content.items() if not isinstance(v, Mapping) and v is not None}
-    lines = [f"[{path}]"] if path and (plain or not content) else []
+    lines = [f"[{path}]"] if path and plain else []
     lines += [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
     parts = ["\n".join(lines)] if lines else []
     for key, value in content.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and value:
             parts.append(toml_text(value, f"{path}.{_key(key)}".lstrip(".")).rstrip("\n"))
     return "\n\n".join(parts) + "\n"
 

@@ -155,6 +155,14 @@ class Journal:
         self._claims.drop_all()
 
 
+def trials_there(plan: Plan, folder: Path) -> dict[str, int]:
+    """Count the trials that a folder has of each method, without writing to it."""
+    if not (folder / FILE).exists():
+        return {}
+    journal = Journal(folder, plan)
+    return {method: len(journal.trials(method)) for method in plan.methods}
+
+
 def _name(method: str, number: int) -> str:
     return f"{method}-{number}"
 

@@ -120,7 +120,9 @@ class Search:
             name: importances(search, self.journal.trials(name))
             for name, search in self.plan.methods.items()
         }
-        return dataclasses.replace(self._tried(), importances={k: v for k, v in shares.items() if v})
+        return dataclasses.replace(
+            self._tried(), importances={k: v for k, v in shares.items() if v}
+        )
 
     def _tried(self) -> Study:
         plan = self.plan

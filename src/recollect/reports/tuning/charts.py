@@ -15,7 +15,8 @@ _LEFT: Final = 36  # room for numbers
 _BOTTOM: Final = 26
 _TOP: Final = 8
 STYLE: Final = """
-.tuning { display: grid; gap: 1.2rem 2rem; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)); }
+.tuning { display: grid; gap: 1.2rem 2rem;
+  grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)); }
 .tuning svg { width: 100%; height: auto; overflow: visible; }
 .tuning text { font-size: 10px; fill: var(--soft); }
 .tuning line { stroke: var(--line); }

@@ -30,7 +30,8 @@ def markdown_page(study: Study, found: Standings, kept: Kept) -> str:
         f"Written from `{name}.parquet`, the runs, and `{name}.json`, the trials. Test data was",
         "not read.",
         "",
-        f"Every method has the same budget: {budget_in_words(study)} Tables use other seeds (from 0).",
+        f"Every method has the same budget: {budget_in_words(study)} "
+        "Tables use other seeds (from 0).",
         "Numbers are final average accuracy on validation data in per cent, mean ± standard",
         f"deviation over seeds. {len(kept)} runs, {stopped}, "
         f"{minutes:.0f} minutes of processor time.",

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from recollect.experiments.specs.cell import Cell
+from recollect.experiments.specs.method_tables import PARTS
 from recollect.experiments.specs.own_parts import with_own_parts
 from recollect.ranges import Choice, Log, Range, Whole, declared_ranges
 
@@ -34,7 +35,8 @@ def ranges_of(cell: Cell) -> dict[str, Range]:
         found["lr"] = LEARNING_RATES[cell.optimizer["name"].lower()]
     if cell.capacity:
         found |= LEARNER
-    for part in vars(with_own_parts(cell.base, cell.parts)).values():
+    own = {part: said for part, said in cell.parts.items() if part in PARTS}
+    for part in vars(with_own_parts(cell.base, own)).values():
         if isinstance(part, type):
             try:
                 declared = declared_ranges(part)

@@ -219,7 +219,9 @@ def _try_ends(plan: Plan, source: str) -> None:
     """Build every end of every range once, so that no trial fails at what could be seen before."""
     problems: list[Problem] = []
     for name, search in plan.methods.items():
-        for settings in (*search.known, *ends_of(search.space, search.known[0])):
+        has_more = plan.budget.trials > len(search.known)
+        ends = ends_of(search.space, search.known[0]) if has_more else []
+        for settings in (*search.known, *ends):
             try:
                 refuse_test_data([plan.cell(name, settings)])
             except ConfigError as error:

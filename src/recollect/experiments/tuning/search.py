@@ -126,6 +126,7 @@ class Search:
 
     def _tried(self) -> Study:
         plan = self.plan
+        method, search = next(iter(plan.methods.items()))
         return Study(
             name=self._name,
             benchmark=plan.spec.benchmark,
@@ -134,6 +135,7 @@ class Search:
             searched={name: list(search.space) for name, search in plan.methods.items()},
             inherited=plan.inherited,
             bases={name: s.base for name, s in plan.methods.items() if s.base != name},
+            spec=json.loads(self._cell(method, search.known[0]).canonical_json),
             command=self._command,
         )
 

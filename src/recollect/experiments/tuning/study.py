@@ -101,6 +101,7 @@ class Study:
         searched: Names of the settings that each method's search varies.
         inherited: Methods that take over what was found for others.
         bases: Which of the library's methods each begins with, where that is another name.
+        spec: The first trial's cell, for what all trials share.
         importances: Share of each setting in what tells good trials from others, by method.
         command: What searches so again; "" of early studies.
         config: The package's spec that the choices went into, below its folder of specs.
@@ -113,6 +114,7 @@ class Study:
     searched: dict[str, list[str]]
     inherited: dict[str, Inherited] = field(default_factory=dict)
     bases: dict[str, str] = field(default_factory=dict)
+    spec: Settings = field(default_factory=dict)
     importances: dict[str, dict[str, float]] = field(default_factory=dict)
     command: str = ""
     config: str | None = None

@@ -58,12 +58,7 @@ def method_toml(study: Study, standing: Standing) -> str:
     """Return what the search says of a method as its table of a spec."""
     trial = standing.trial
     base = {"base": study.bases[trial.method]} if trial.method in study.bases else {}
-    return toml_text({**base, **own_settings(trial.settings)}, f"methods.{trial.method}")
-
-
-def own_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a trial without the name of the method it begins with."""
-    return {key: value for key, value in settings.items() if key != "base"}
+    return toml_text({**base, **trial.settings}, f"methods.{trial.method}")
 
 
 def budget_in_words(study: Study) -> str:
@@ -101,7 +96,7 @@ def stage_in_words(result: Stage) -> str:
 
 def settings_in_words(settings: Mapping[str, Any]) -> str:
     """Return settings on one line."""
-    return ", ".join(f"{key} {value_in_words(v)}" for key, v in own_settings(settings).items())
+    return ", ".join(f"{key} {value_in_words(v)}" for key, v in settings.items())
 
 
 def value_in_words(value: Any) -> str:

@@ -1,1 +1,1 @@
-"""Committed searches for settings: their pages, and what they chose put into the package's specs."""
+"""Committed searches for settings: their pages, and their choices in the package's specs."""

@@ -18,6 +18,7 @@ from studies.tuning.committed import committed_study
 from tests.unit.reports.runs import read_runs
 
 from recollect.experiments.records.record import Record
+from recollect.experiments.tuning.study import Study
 from recollect.reports.statistics import holm
 
 BENCHMARKS = ("mnist-split", "mnist-permuted")

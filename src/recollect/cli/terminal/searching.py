@@ -118,7 +118,7 @@ def _make(search: Search, manner: Manner) -> int | None:
 def _try_data(plan: Plan) -> None:
     """Build one benchmark: data that is missing, or has no validation part, is told at once."""
     method, search = next(iter(plan.methods.items()))
-    benchmark, _ = build(plan.cell(method, search.known[0]), plan.budget.first_seeds[0])
+    benchmark, _ = build(plan.cell(method, search.example), plan.budget.first_seeds[0])
     if any(not len(segment.validation_indices) for segment in benchmark.segments):
         raise RecollectError(
             f"{plan.spec.benchmark} has segments without validation examples; set "

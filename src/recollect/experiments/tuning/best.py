@@ -12,6 +12,7 @@ from recollect.experiments.specs.cell import cells
 from recollect.experiments.specs.method_tables import MethodTable
 from recollect.experiments.specs.spec import apply_overrides, check_spec
 from recollect.experiments.tuning.choose import Standing
+from recollect.experiments.tuning.declared import OF_THE_OPTIMIZER
 from recollect.experiments.tuning.plan import Plan
 from recollect.experiments.tuning.study import Budget, Settings, Study
 
@@ -32,7 +33,12 @@ def best_spec(plan: Plan, study: Study, best: Mapping[str, Standing], *, name: s
     content["compare"] = [*best, *study.inherited]
     if plan.memory is not None:
         content["memory"] = [plan.memory]
-    methods = {method: _method(plan, study, standing) for method, standing in best.items()}
+    methods = {}
+    for method, standing in best.items():
+        found = as_tables(method, _method(plan, study, standing))
+        methods |= found.pop("methods")
+        for table, own in found.items():
+            content[table] = {**content.get(table, {}), **own}
     methods |= {method: _inherited(plan, study, method, best) for method in study.inherited}
     said = [line for method in best for line in _how_found(plan, study, best[method], name)]
     head = [
@@ -66,6 +72,17 @@ def inherited_settings(study: Study, method: str, best: Mapping[str, Standing]) 
         found = best[source].trial.settings
         settings |= {key: value for key, value in found.items() if key in known}
     return {**study.inherited[method].settings, **settings}
+
+
+def as_tables(method: str, settings: Settings) -> dict[str, Any]:
+    """Return settings as the tables of a spec: a method's own, and the optimizer's."""
+    own = {k: v for k, v in settings.items() if not k.startswith(OF_THE_OPTIMIZER)}
+    shared = {
+        key.removeprefix(OF_THE_OPTIMIZER): value
+        for key, value in settings.items()
+        if key.startswith(OF_THE_OPTIMIZER)
+    }
+    return {**({"optimizer": shared} if shared else {}), "methods": {method: own}}
 
 
 def toml_text(content: Mapping[str, Any], path: str = "") -> str:

@@ -1,10 +1,12 @@
 """The ranges that parts, learner and optimizer declare for their options."""
 
+import inspect
 from collections.abc import Mapping
 from typing import Final
 
 from recollect.experiments.specs.cell import Cell
 from recollect.experiments.specs.method_tables import PARTS
+from recollect.experiments.specs.named.optimizer import optimizers
 from recollect.experiments.specs.own_parts import with_own_parts
 from recollect.ranges import Choice, Log, Range, Whole, declared_ranges
 
@@ -22,6 +24,12 @@ LEARNER: Final[Mapping[str, Range]] = {
     "passes": Choice("joint", "separate", "grouped", is_usual=False),
     "weighs": Choice("losses", "contributions", is_usual=False),
 }
+# Options of `[optimizer]`, which all methods of a spec share: searched for one method at a time.
+OF_THE_OPTIMIZER: Final = "optimizer."
+OPTIMIZER: Final[Mapping[str, Range]] = {
+    "optimizer.momentum": Choice(0.0, 0.5, 0.9, is_usual=False),
+    "optimizer.weight_decay": Choice(0.0, 1e-4, 5e-4, 1e-3, is_usual=False),
+}
 
 
 def ranges_of(cell: Cell) -> dict[str, Range]:
@@ -33,6 +41,7 @@ def ranges_of(cell: Cell) -> dict[str, Range]:
     found: dict[str, Range] = {}
     if cell.optimizer["name"].lower() in LEARNING_RATES:
         found["lr"] = LEARNING_RATES[cell.optimizer["name"].lower()]
+    found |= {key: looked for key, looked in OPTIMIZER.items() if key in options_of(cell)}
     if cell.capacity:
         found |= LEARNER
     own = {part: said for part, said in cell.parts.items() if part in PARTS}
@@ -53,6 +62,9 @@ def value_of(cell: Cell, key: str) -> object:
     """Return what a cell says of an option now."""
     if key == "lr":
         return cell.optimizer["lr"]
+    if key.startswith(OF_THE_OPTIMIZER):
+        name = key.removeprefix(OF_THE_OPTIMIZER)
+        return cell.optimizer.get(name, _defaults(cell).get(name))
     if key == "weighs":
         return cell.learner.get("weighs", "losses")
     return cell.learner[key] if key in LEARNER else cell.options[key]
@@ -61,4 +73,15 @@ def value_of(cell: Cell, key: str) -> object:
 def options_of(cell: Cell) -> tuple[str, ...]:
     """Return the names of all options that a search can vary."""
     of_learner = tuple(LEARNER) if cell.capacity else ()
-    return ("lr", *of_learner, *cell.options)
+    of_optimizer = (f"{OF_THE_OPTIMIZER}{name}" for name in _defaults(cell))
+    return ("lr", *of_optimizer, *of_learner, *cell.options)
+
+
+def _defaults(cell: Cell) -> dict[str, object]:
+    """Return the options of a cell's optimizer with torch's defaults, those that a spec can say."""
+    names = {name.lower(): kind for name, kind in optimizers().items()}
+    parameters = inspect.signature(names[cell.optimizer["name"].lower()]).parameters.values()
+    kinds = int | float | bool
+    return {
+        p.name: p.default for p in parameters if p.name != "lr" and isinstance(p.default, kinds)
+    }

@@ -51,16 +51,18 @@ def space_of(
 
 
 def known_of(
-    cell: Cell, space: Mapping[str, Range], said: Sequence[Mapping[str, Any]]
+    cell: Cell, space: Mapping[str, Range], said: Sequence[Mapping[str, Any]] | None
 ) -> tuple[tuple[Settings, ...], dict[str, Range], list[Problem]]:
     """Return the settings to try first, complete, and the space with all of them in it.
 
-    Without any, the first trial is what the spec says now. An option that a known setting leaves
-    out is as the spec has it.
+    Where none are said, the first trial is what the spec says now, if that is in the space. An
+    option that a known setting leaves out is as the spec has it.
     """
     now = {key: value_of(cell, key) for key in space}
+    if said is None:
+        return ((now,) if _is_in(space, now) else ()), dict(space), []
     wider, known, problems = dict(space), [], []
-    for number, settings in enumerate(said or [{}]):
+    for number, settings in enumerate(said):
         for key, value in settings.items():
             if key in space:
                 continue
@@ -79,6 +81,13 @@ def known_of(
                 problems.append((f".known.{number}.{key}", str(error)))
         known.append(full)
     return tuple(known), wider, problems
+
+
+def _is_in(space: Mapping[str, Range], settings: Settings) -> bool:
+    try:
+        return all(widened(looked, settings[key]) == looked for key, looked in space.items())
+    except ValueError:
+        return False
 
 
 def ends_of(space: Mapping[str, Range], first: Settings) -> list[Settings]:

@@ -11,9 +11,9 @@ from recollect.errors import ConfigError
 from recollect.experiments.specs.cell import Cell, cells
 from recollect.experiments.specs.request import requests
 from recollect.experiments.specs.spec import Problem, Spec, load_spec
-from recollect.experiments.tuning.declared import options_of
+from recollect.experiments.tuning.declared import OF_THE_OPTIMIZER, options_of
 from recollect.experiments.tuning.method_space import ends_of, known_of, space_of
-from recollect.experiments.tuning.space import as_said
+from recollect.experiments.tuning.space import as_said, draw
 from recollect.experiments.tuning.study import Budget, Inherited, Settings, refuse_test_data
 from recollect.experiments.tuning.table import MethodSearch, TuneTable, read_table
 from recollect.ranges import Range
@@ -63,6 +63,11 @@ class Searched:
     known: tuple[Settings, ...]
     fingerprint: str
 
+    @property
+    def example(self) -> Settings:
+        """Settings that a trial can have."""
+        return self.known[0] if self.known else draw(self.space, 1, seed="")[0]
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -100,7 +105,11 @@ class Plan:
 
     def overrides(self, method: str, settings: Settings) -> tuple[str, ...]:
         """Return the `--set` options that make the spec a trial."""
-        own = [f"methods.{method}.{k}={toml(v)}" for k, v in settings.items() if v is not None]
+        own = [
+            f"{'' if key.startswith(OF_THE_OPTIMIZER) else f'methods.{method}.'}{key}={toml(value)}"
+            for key, value in settings.items()
+            if value is not None
+        ]
         return (*self.wanted.overrides, *own, *self.while_searching)
 
     def command(self, cell: Cell, settings: Settings, seed: int) -> str:
@@ -122,13 +131,16 @@ def make_plan(wanted: Wanted) -> Plan:
     """
     source = str(wanted.file)
     spec = load_spec(wanted.file, overrides=wanted.overrides, protocol=wanted.protocol)
-    if spec.said.get("evaluation", {}).get("on", "validation") != "validation":
+    table = read_table({**spec.said.get("tune", {}), **wanted.budget}, source)
+    searching = load_spec(
+        wanted.file, overrides=(*wanted.overrides, *table.set), protocol=wanted.protocol
+    )
+    if searching.said.get("evaluation", {}).get("on", "validation") != "validation":
         told = (
-            f"is {spec.evaluation.on!r}; settings are chosen on validation data only. Leave it "
-            "out: a search sets it, and `recollect run` uses test data without it."
+            f"is {searching.evaluation.on!r}; settings are chosen on validation data only. Leave "
+            "it out: a search sets it, and `recollect run` uses test data without it."
         )
         raise ConfigError(source, [("evaluation.on", told)])
-    table = read_table({**spec.said.get("tune", {}), **wanted.budget}, source)
     memory = wanted.memory or (spec.memory[0] if spec.memory else None)
     while_searching = (*table.set, ON_VALIDATION)
     methods: dict[str, Searched] = {}
@@ -144,12 +156,17 @@ def make_plan(wanted: Wanted) -> Plan:
         problems += [(f"tune.methods.{name}{path}", told) for path, told in of_space + of_known]
         fingerprint = _fingerprint(cell, space, known, table)
         methods[name] = Searched(name, cell.base, space, known, fingerprint)
+    options |= {key for method in spec.methods.values() for key in method.options}
     problems += [
-        (f"tune.space.{key}", f"is no option of these methods; {nearest(key, sorted(options))}")
+        (f"tune.space.{key}", f"unknown option; {nearest(key, sorted(options))}")
         for key in table.space
-        if key not in options and wanted.methods is None
+        if key not in options
     ]
     problems += _unknown_names(table, spec)
+    shared = {key for s in methods.values() for key in s.space if key.startswith(OF_THE_OPTIMIZER)}
+    if shared and len(methods) > 1:
+        told = "is shared by all methods of a spec; search one method at a time with --method."
+        problems += [(f"tune.space.{key}", told) for key in sorted(shared)]
     if problems:
         raise ConfigError(source, problems)
     plan = Plan(
@@ -220,8 +237,8 @@ def _try_ends(plan: Plan, source: str) -> None:
     problems: list[Problem] = []
     for name, search in plan.methods.items():
         has_more = plan.budget.trials > len(search.known)
-        ends = ends_of(search.space, search.known[0]) if has_more else []
-        for settings in (*search.known, *ends):
+        ends = ends_of(search.space, search.example) if has_more else []
+        for settings in (search.example, *search.known, *ends):
             try:
                 refuse_test_data([plan.cell(name, settings)])
             except ConfigError as error:

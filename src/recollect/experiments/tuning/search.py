@@ -135,7 +135,7 @@ class Search:
             searched={name: list(search.space) for name, search in plan.methods.items()},
             inherited=plan.inherited,
             bases={name: s.base for name, s in plan.methods.items() if s.base != name},
-            spec=json.loads(self._cell(method, search.known[0]).canonical_json),
+            spec=json.loads(self._cell(method, search.example).canonical_json),
             command=self._command,
         )
 

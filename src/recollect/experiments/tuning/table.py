@@ -21,11 +21,12 @@ class _Table(BaseModel):
 class MethodSearch(_Table):
     """`[tune.methods.NAME]`: what is searched for one method.
 
-    `space` overrides ranges, option by option; `known` settings are tried first.
+    `space` overrides ranges, option by option; `known` settings are tried first, and without any
+    what the spec says now, if the ranges have it.
     """
 
     space: dict[str, Any] = {}
-    known: list[dict[str, Any]] = []
+    known: list[dict[str, Any]] | None = None
 
 
 class InheritedTable(_Table):
@@ -62,9 +63,23 @@ def read_table(said: Mapping[str, Any], source: str) -> TuneTable:
         ConfigError: It breaks rules; every problem is listed.
     """
     try:
-        return TuneTable.model_validate(dict(said))
+        table = TuneTable.model_validate(dict(said))
     except ValidationError as error:
         raise ConfigError(source, [_in_words(problem) for problem in error.errors()]) from error
+    methods = {
+        name: own.model_copy(update={"space": _flat(own.space)})
+        for name, own in table.methods.items()
+    }
+    return table.model_copy(update={"space": _flat(table.space), "methods": methods})
+
+
+def _flat(space: Mapping[str, Any]) -> dict[str, Any]:
+    """Name options of the optimizer by their path: TOML makes a table of `optimizer.momentum`."""
+    inner = space.get("optimizer")
+    if not isinstance(inner, Mapping):
+        return dict(space)
+    flat = {key: said for key, said in space.items() if key != "optimizer"}
+    return flat | {f"optimizer.{key}": said for key, said in inner.items()}
 
 
 def _in_words(error: Any) -> tuple[str, str]:

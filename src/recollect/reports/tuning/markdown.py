@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from recollect.atomic_files import write_text
-from recollect.experiments.tuning.best import toml_text
+from recollect.experiments.tuning.best import as_tables, toml_text
 from recollect.experiments.tuning.choose import Kept, Stage, Standing, chosen
 from recollect.experiments.tuning.study import Study
 from recollect.reports.names import benchmark_title, method_title
@@ -58,7 +58,7 @@ def method_toml(study: Study, standing: Standing) -> str:
     """Return what the search says of a method as its table of a spec."""
     trial = standing.trial
     base = {"base": study.bases[trial.method]} if trial.method in study.bases else {}
-    return toml_text({**base, **trial.settings}, f"methods.{trial.method}")
+    return toml_text(as_tables(trial.method, {**base, **trial.settings}))
 
 
 def budget_in_words(study: Study) -> str:

@@ -110,7 +110,8 @@ class Plan:
             for key, value in settings.items()
             if value is not None
         ]
-        return (*self.wanted.overrides, *own, *self.while_searching)
+        of_spec = (o for o in self.wanted.overrides if not o.startswith("tune."))
+        return (*of_spec, *own, *self.while_searching)
 
     def command(self, cell: Cell, settings: Settings, seed: int) -> str:
         """Return a command that makes one run of a trial again."""

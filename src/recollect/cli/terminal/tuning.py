@@ -156,7 +156,7 @@ def show_plan(plan: Plan, folder: Path, *, is_json: bool) -> None:
 def show_found(found: dict[str, list[Standing]], *, is_json: bool) -> None:
     """Print the chosen trial of each method."""
     if is_json:
-        rows = [
+        facts = [
             {
                 "method": method,
                 "trial": best.trial.number,
@@ -166,7 +166,7 @@ def show_found(found: dict[str, list[Standing]], *, is_json: bool) -> None:
             for method, rows in found.items()
             if (best := chosen(rows)) is not None
         ]
-        print(json.dumps({"event": "best", "rows": rows}))
+        print(json.dumps({"event": "best", "rows": facts}))
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("method", "trial", "accuracy on validation data, %", "settings"):

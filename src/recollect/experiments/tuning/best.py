@@ -33,7 +33,7 @@ def best_spec(plan: Plan, study: Study, best: Mapping[str, Standing], *, name: s
     content["compare"] = [*best, *study.inherited]
     if plan.memory is not None:
         content["memory"] = [plan.memory]
-    methods = {}
+    methods: dict[str, Any] = {}
     for method, standing in best.items():
         found = as_tables(method, _method(plan, study, standing))
         methods |= found.pop("methods")

@@ -76,7 +76,7 @@ def known_of(
         full = {key: settings.get(key, now[key]) for key in space}
         for key, value in full.items():
             try:
-                wider[key] = widened(wider[key], value)  # type: ignore[arg-type]
+                wider[key] = widened(wider[key], value)
             except ValueError as error:
                 problems.append((f".known.{number}.{key}", str(error)))
         known.append(full)

@@ -67,7 +67,7 @@ def test_a_known_value_widens_a_range_and_one_of_another_kind_is_refused() -> No
         widened(Log(0.01, 0.3), 0.0)
     for looked, value in ((Whole(1, 4), 2.5), (Linear(0.0, 1.0), "x"), (Linear(0.0, 1.0), True)):
         with pytest.raises(ValueError, match="is searched over"):
-            widened(looked, value)  # type: ignore[arg-type]
+            widened(looked, value)
 
 
 def test_combinations_are_counted() -> None:

@@ -10,7 +10,8 @@ from recollect.experiments.tuning.suggest import STARTUP, Past, suggest, visible
 
 def history(plan_of: MakePlan, count: int, *, best: float) -> list[Past]:
     """Trials whose accuracy falls with the distance of their rate from the best one."""
-    search, found = plan_of().methods["er"], []
+    search = plan_of().methods["er"]
+    found: list[Past] = []
     for number in range(count):
         settings, origin = suggest(
             search, number, seen=found[: max(0, number - 1)], all_before=found, trials=40
@@ -49,12 +50,11 @@ def test_a_failed_trial_and_a_pruned_one_teach_that_their_settings_are_bad(
     plan_of: MakePlan,
 ) -> None:
     search = plan_of().methods["er"]
+    good = [(rate, "complete") for rate in (0.011, 0.012, 0.013)] * 3
+    bad = [(0.2, "failed"), (0.22, "failed"), (0.25, "pruned"), (0.28, "failed")] * 3
     trials = [
-        Past(n, {"lr": rate}, "drawn", state, 0.5 if state == "complete" else None)
-        for n, (rate, state) in enumerate(
-            [(0.011, "complete"), (0.012, "complete"), (0.013, "complete")] * 3
-            + [(0.2, "failed"), (0.22, "failed"), (0.25, "pruned"), (0.28, "failed")] * 3
-        )  # type: ignore[misc]
+        Past(n, {"lr": rate}, "drawn", state, 0.5 if state == "complete" else None)  # type: ignore[arg-type]
+        for n, (rate, state) in enumerate(good + bad)
     ]
     rates = [
         suggest(search, n, seen=trials, all_before=trials, trials=99)[0]["lr"]

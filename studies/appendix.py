@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Final
 
+from recollect.experiments.tuning.study import Study
 from recollect.reports.cells import CellRuns, final_accuracy
 from recollect.reports.names import benchmark_title, method_title
 from recollect.reports.numbers import points
-from studies.tuning.space import Study
 
 _NONE: Final = ""
 
@@ -26,7 +26,6 @@ def tuned_table(studies: Sequence[Study], unsearched: Mapping[str, str]) -> str:
     ]
     for study in studies:
         budget = study.budget
-        cell = next(iter(study.trials.values()))[0].cell
         fresh = f"{budget.finalists} on {budget.fresh_seeds}" if budget.fresh_seeds else "none"
         names = [method_title(name) for name in study.trials]
         few = ", ".join(names) if len(names) < 4 else f"all {len(names)}"
@@ -36,8 +35,8 @@ def tuned_table(studies: Sequence[Study], unsearched: Mapping[str, str]) -> str:
             str(budget.all_trials),
             str(budget.seeds),
             fresh,
-            str(cell.stream["examples_per_segment"] or "all"),
-            str(cell.optimizer["name"]).upper(),
+            str(study.spec["stream"]["examples_per_segment"] or "all"),
+            str(study.spec["optimizer"]["name"]).upper(),
         ]
         lines.append("| " + " | ".join(entries) + " |")
     for benchmark, source in unsearched.items():

@@ -66,7 +66,7 @@ from studies.tables import (
     rates_table,
     results_table,
 )
-from studies.tuning.space import load_study
+from studies.tuning.committed import committed_study
 
 ROOT: Final = Path(__file__).parents[1]
 APPENDICES: Final = (
@@ -159,7 +159,7 @@ def paper(kind: str) -> str:
 
 def _tuned() -> str:
     names = ("mnist-split", "mnist-permuted", "cifar10-split")
-    studies = [load_study(ROOT / "studies" / f"{name}.toml") for name in names]
+    studies = [committed_study(name) for name in names]
     return tuned_table(studies, {_MINI: "CIFAR10-S's settings"})
 
 

@@ -19,17 +19,17 @@ from recollect.experiments.records.record import Record
 from recollect.experiments.specs.cell import Cell, cells
 from recollect.experiments.specs.request import Request
 from recollect.experiments.specs.spec import check_spec
+from recollect.experiments.tuning.study import refuse_test_data
 from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting, group_cells
 from recollect.reports.numbers import percent, points
 from recollect.reports.statistics import Summary, paired_difference
 from studies.kept import read_kept
+from studies.making import make
 from studies.readings import cifar10_split as cifar10
 from studies.readings import mini_imagenet_split as mini
 from studies.readings import mnist_margins as margins
 from studies.readings import mnist_split as mnist
 from studies.readings.reading import Reading
-from studies.tune import make
-from studies.tuning.space import refuse_test_data
 
 ROOT: Final = Path(__file__).parents[2]
 FIRST_SEED: Final = 3000

@@ -1,1 +1,1 @@
-"""What a search tries, which settings it chooses, and the page it writes."""
+"""Committed searches for settings: their pages, and their choices in the package's specs."""

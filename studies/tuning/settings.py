@@ -1,69 +1,45 @@
 """From what a study chose to the tables of a spec."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from recollect.experiments.specs.cell import Cell
-from recollect.experiments.specs.method_tables import read_method
-from studies.tuning.choose import Standing, chosen
-from studies.tuning.space import Study
+from recollect.experiments.tuning.best import found_in_words, inherited_settings, toml_text
+from recollect.experiments.tuning.choose import Standing, chosen
+from recollect.experiments.tuning.study import Study
 
-BEGIN: Final = "# Chosen by the study, written by `python -m studies.tune {} --write`: begin."
+BEGIN: Final = "# Chosen by the study, written by `python -m studies.tuning {} --write`: begin."
 END: Final = "# Chosen by the study: end."
+_FORERUNNER: Final = "studies.tune"
 
 
 def found_text(study: Study, standing: Standing) -> str:
     """Say in one line how the settings of a method were found."""
     budget = study.budget
-    if not budget.fresh_seeds:
-        return (
-            f"studies.tune {study.name}: best of {budget.all_trials} trials on validation data, "
-            f"{budget.seeds} seed(s), short streams; trial {standing.trial.number}"
-        )
+    if study.command or budget.fresh_seeds:
+        told = found_in_words(study, standing)
+        return told if study.command else told.replace("recollect tune", _FORERUNNER)
     return (
-        f"studies.tune {study.name}: best of {budget.all_trials} trials on validation data "
-        f"(seeds {_span(budget.first_seeds)}), chosen among {budget.finalists} on fresh seeds "
-        f"{_span(budget.second_seeds)}; trial {standing.trial.number}"
+        f"{_FORERUNNER} {study.name}: best of {budget.all_trials} trials on validation data, "
+        f"{budget.seeds} seed(s), short streams; trial {standing.trial.number}"
     )
 
 
 def method_table(study: Study, standing: Standing) -> str:
     """Return `[methods.NAME]` of a spec as TOML."""
     trial = standing.trial
-    settings = {key: value for key, value in trial.settings.items() if key != "base"}
-    lines = [f"[methods.{trial.method}]"]
-    if trial.cell.base != trial.method:
-        lines.append(f'base = "{trial.cell.base}"')
-    lines += [f"{key} = {toml(value)}" for key, value in settings.items()]
-    lines.append(f"found = {json.dumps(found_text(study, standing))}")
-    return "\n".join(lines)
+    base = {"base": study.bases[trial.method]} if trial.method in study.bases else {}
+    table = {**base, **trial.settings, "found": found_text(study, standing)}
+    return toml_text(table, f"methods.{trial.method}").rstrip()
 
 
 def inherited_table(study: Study, name: str, best: Mapping[str, Standing]) -> str:
     """Return `[methods.NAME]` of a method that takes over what was found for others."""
-    inherited = study.inherited[name]
-    known = _options_of(name)
-    settings: dict[str, Any] = {}
-    for source in reversed(inherited.sources):
-        found = best[source].trial.settings
-        settings |= {key: found[key] for key in found if key in known or key == "lr"}
-    settings = {**inherited.settings, **settings}
-    how = f"as {' and '.join(inherited.sources)}, studies.tune {study.name}; not searched for"
-    lines = [f"[methods.{name}]", *(f"{key} = {toml(value)}" for key, value in settings.items())]
-    return "\n".join([*lines, f"found = {json.dumps(how)}"])
-
-
-def _options_of(method: str) -> set[str]:
-    table, _ = read_method(method, {method: {}})
-    assert table is not None
-    return set(table.options)
-
-
-def toml(value: Any) -> str:
-    """Write a number, text or truth value as TOML does."""
-    return json.dumps(value)
+    by = "recollect tune" if study.command else _FORERUNNER
+    how = f"as {' and '.join(study.inherited[name].sources)}, {by} {study.name}; not searched for"
+    table = {**inherited_settings(study, name, best), "found": how}
+    return toml_text(table, f"methods.{name}").rstrip()
 
 
 def write_settings(study: Study, found: Mapping[str, Sequence[Standing]], path: Path) -> None:
@@ -90,7 +66,3 @@ def same_settings(first: Cell, second: Cell) -> bool:
 
 def _learning(cell: Cell) -> tuple[object, ...]:
     return cell.base, cell.capacity, cell.learner, cell.options, cell.optimizer, cell.model
-
-
-def _span(seeds: range) -> str:
-    return f"{seeds[0]} to {seeds[-1]}"

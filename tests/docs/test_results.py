@@ -13,19 +13,20 @@ from studies.kept import read_kept, read_rows
 from studies.machines.again import counts, drawn, is_same_kind_of_machine, made_again
 from studies.machines.machines import NUM_FIRST
 from studies.readings.studies import CIFAR, MNIST
-from studies.tuning.choose import chosen, standings
-from studies.tuning.page import page
+from studies.tuning.committed import all_standings, committed_runs, committed_study
 from studies.tuning.settings import same_settings
-from studies.tuning.space import FIRST_SEED, Study, load_study
 from typer.testing import CliRunner
 
 from recollect.cli import app
 from recollect.experiments.records.record import Record
-from recollect.experiments.specs.cell import cells
+from recollect.experiments.specs.cell import Cell, cells
 from recollect.experiments.specs.configs import config_root
 from recollect.experiments.specs.spec import load_spec
+from recollect.experiments.tuning.choose import chosen
+from recollect.experiments.tuning.study import FIRST_SEED, Study
 from recollect.paper.numbers import EXHIBITS
 from recollect.paper.tables import compare
+from recollect.reports.tuning.markdown import markdown_page
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
@@ -50,32 +51,33 @@ def test_the_document_has_the_tables_that_the_command_prints() -> None:
 
 @cache
 def study_of(path: Path) -> Study:
-    return load_study(ROOT / "studies" / f"{path.stem}.toml")
+    return committed_study(path.stem)
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_a_spec_has_the_settings_that_its_study_chose(path: Path) -> None:
-    study, kept = study_of(path), read_kept(path)
+    study, kept = study_of(path), committed_runs(path.stem)
     if study.config is None:  # it only looks, and no value may claim to be its choice
         specs = config_root().rglob("*.toml")
         assert [spec for spec in specs if f"studies.tune {study.name}:" in spec.read_text()] == []
         return
     spec = load_spec(config_root() / study.config)
     for method in study.trials:
-        best = chosen(standings(study, method, kept))
+        best = chosen(all_standings(study, kept)[method])
         (cell,) = cells(spec, methods=[method])
         if best is None:  # the study goes on, and no value may claim to be its choice
             assert "studies.tune" not in cell.found.get(f"methods.{method}", "")
             continue
-        assert same_settings(cell, best.trial.cell), method
+        record = kept[best.trial.spec_hash, study.budget.first_seeds[0]]
+        assert same_settings(cell, Cell.from_json(record.spec)), method
         assert f"trial {best.trial.number}" in cell.found[f"methods.{method}"]
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_a_study_has_its_page(path: Path) -> None:
-    study, kept = study_of(path), read_kept(path)
-    found = {method: standings(study, method, kept) for method in study.trials}
-    assert path.with_suffix(".md").read_text() == page(study, found, kept)
+    study, kept = study_of(path), committed_runs(path.stem)
+    page = markdown_page(study, all_standings(study, kept), kept)
+    assert path.with_suffix(".md").read_text() == page
     assert path.with_suffix(".png").exists()
 
 

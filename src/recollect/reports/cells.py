@@ -146,7 +146,7 @@ def latest_runs(records: Iterable[Record]) -> list[Record]:
 
 def failed_runs(records: Iterable[Record]) -> list[Record]:
     """Return the runs that failed and were not done since."""
-    return [record for record in latest_runs(records) if record.status != "done"]
+    return [record for record in latest_runs(records) if record.status == "failed"]
 
 
 def group_cells(records: Iterable[Record]) -> list[CellRuns]:

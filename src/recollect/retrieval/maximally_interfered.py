@@ -1,7 +1,7 @@
 """Maximally interfered retrieval."""
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Annotated, ClassVar, final
 
 import torch
 from jaxtyping import Int64
@@ -9,6 +9,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from recollect.memory import Memory
+from recollect.ranges import Choice
 from recollect.retrieval.retrieval import Probe, Retrieval, check_counts, draw_slots
 
 
@@ -29,7 +30,7 @@ class MaximallyInterfered(Retrieval):
     draws: ClassVar[bool] = False
 
     replay: int
-    candidates: int = 50
+    candidates: Annotated[int, Choice(20, 50, 100, 200, is_usual=False)] = 50
 
     def __post_init__(self) -> None:
         check_counts(replay=self.replay, candidates=self.candidates)

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Final, final
+from typing import Annotated, ClassVar, Final, final
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from numpy import ndarray
 from torch import Tensor
 from typing_extensions import override
 
+from recollect.ranges import Choice, Linear
 from recollect.rules.checks import check_groups
 from recollect.rules.grouping import weigh_in_groups
 from recollect.rules.nonnegative import as_array, shortest_in_hull
@@ -48,8 +49,8 @@ class CAGrad(Rule):
         Algorithm 1, with the mean of ER in place of that over all gradients.
     """
 
-    radius: float = 0.5
-    groups: int | None = None
+    radius: Annotated[float, Linear(0.1, 0.9)] = 0.5
+    groups: Annotated[int | None, Choice(10, 5, 2, 1, is_usual=False)] = None
 
     draws: ClassVar[bool] = False
 

@@ -1,12 +1,13 @@
 """Experience replay's rule on gradients that are clipped one by one."""
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Annotated, ClassVar, final
 
 from jaxtyping import Float
 from torch import Tensor
 from typing_extensions import override
 
+from recollect.ranges import Log
 from recollect.rules.checks import check_positive
 from recollect.rules.rule import Rule
 
@@ -41,8 +42,8 @@ class ClippedSum(Rule):
 
     draws: ClassVar[bool] = False
 
-    replay_weight: float = 20.0
-    clip: float = 1.0
+    replay_weight: Annotated[float, Log(1.0, 60.0)] = 20.0
+    clip: Annotated[float, Log(0.2, 10.0)] = 1.0
 
     def __post_init__(self) -> None:
         check_positive(replay_weight=self.replay_weight, clip=self.clip)

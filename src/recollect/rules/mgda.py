@@ -1,13 +1,14 @@
 """Multiple-gradient descent: the shortest mean of all gradients."""
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Annotated, ClassVar, final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from typing_extensions import override
 
+from recollect.ranges import Choice
 from recollect.rules.checks import check_groups
 from recollect.rules.grouping import weigh_in_groups
 from recollect.rules.nonnegative import as_array, shortest_in_hull
@@ -39,7 +40,7 @@ class MGDA(Rule):
         and Koltun, Multi-task learning as multi-objective optimization, NeurIPS 2018, Eq. 3.
     """
 
-    groups: int | None = None
+    groups: Annotated[int | None, Choice(10, 5, 2, 1, is_usual=False)] = None
 
     draws: ClassVar[bool] = False
 

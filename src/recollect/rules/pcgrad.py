@@ -1,7 +1,7 @@
 """Gradient surgery: take out of each gradient what points against another."""
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Annotated, ClassVar, final
 
 import numpy as np
 import torch
@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from typing_extensions import override
 
+from recollect.ranges import Choice
 from recollect.rules.checks import check_groups
 from recollect.rules.grouping import weigh_in_groups
 from recollect.rules.nonnegative import as_array
@@ -40,7 +41,7 @@ class PCGrad(Rule):
         Yu et al., Gradient surgery for multi-task learning, NeurIPS 2020, Algorithm 1.
     """
 
-    groups: int | None = None
+    groups: Annotated[int | None, Choice(10, 5, 2, 1, is_usual=False)] = None
 
     draws: ClassVar[bool] = False
 

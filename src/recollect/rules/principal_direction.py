@@ -1,13 +1,14 @@
 """Principal Gradient Direction, the paper's rule."""
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Annotated, ClassVar, final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from typing_extensions import override
 
+from recollect.ranges import Choice, Linear, Log, Whole
 from recollect.rules.checks import check_groups, check_positive, check_proximal
 from recollect.rules.grouping import weigh_in_groups
 from recollect.rules.rule import Rule
@@ -49,12 +50,12 @@ class PrincipalDirection(Rule):
 
     draws: ClassVar[bool] = False
 
-    step_size: float = 10.0
-    norm_floor: float = 1.0
-    target_floor: float = 3.0
-    steps: int = 1
-    groups: int | None = None
-    pull: float = 0.5
+    step_size: Annotated[float, Log(3.0, 40.0)] = 10.0
+    norm_floor: Annotated[float, Log(0.2, 20.0)] = 1.0
+    target_floor: Annotated[float, Log(0.7, 10.0)] = 3.0
+    steps: Annotated[int, Whole(1, 10, is_usual=False)] = 1
+    groups: Annotated[int | None, Choice(10, 5, 2, 1, is_usual=False)] = None
+    pull: Annotated[float, Linear(0.0, 1.0, is_usual=False)] = 0.5
 
     def __post_init__(self) -> None:
         check_proximal(step_size=self.step_size, steps=self.steps, pull=self.pull)

@@ -1,7 +1,7 @@
 """Unconflicting projection of gradients: project each into the cone of steps that harm nobody."""
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Annotated, ClassVar, final
 
 import numpy as np
 import torch
@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from typing_extensions import override
 
+from recollect.ranges import Choice
 from recollect.rules.checks import check_groups
 from recollect.rules.grouping import weigh_in_groups
 from recollect.rules.nonnegative import as_array, least_nonnegative
@@ -38,7 +39,7 @@ class UPGrad(Rule):
         Proposition 1, with the preferences of ER in place of equal ones.
     """
 
-    groups: int | None = None
+    groups: Annotated[int | None, Choice(10, 5, 2, 1, is_usual=False)] = None
 
     draws: ClassVar[bool] = False
 

@@ -1,12 +1,13 @@
 """Experience replay's rule with the weight that the paper's framework leaves open."""
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Annotated, ClassVar, final
 
 from jaxtyping import Float
 from torch import Tensor
 from typing_extensions import override
 
+from recollect.ranges import Log
 from recollect.rules.checks import check_positive
 from recollect.rules.rule import Needs, Rule
 
@@ -35,7 +36,7 @@ class WeightedSum(Rule):
         Ours. The problem is Chen and Lin, Sec. 2.2, Eq. 3 with the f of Eq. 4.
     """
 
-    replay_weight: float = 3.0
+    replay_weight: Annotated[float, Log(0.5, 20.0)] = 3.0
 
     needs: ClassVar[Needs] = "nothing"
     draws: ClassVar[bool] = False

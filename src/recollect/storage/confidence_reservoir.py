@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, final
+from typing import Annotated, ClassVar, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from recollect.choices import MarginTiming
 from recollect.memory import Memory
+from recollect.ranges import Choice, Log
 from recollect.storage.proposals import draw_by_proposals
 from recollect.storage.reservoir import reservoir_admission
 from recollect.storage.storage import Evidence, Placement, Storage
@@ -54,12 +55,14 @@ class ConfidenceReservoir(Storage):
         Chen and Lin, Sec. 2.4, Algorithm 2, Eq. 13 and 14. Where it is ambiguous: notes P3 to P7.
     """
 
-    pick: Literal["highest", "proportional"] = "proportional"
-    margin_weight: float = 0.1
-    margins: MarginTiming = "insertion"
-    negative: Literal["clamp", "shift"] = "clamp"
-    age_offset: float = 0.0
-    within_class: bool = False
+    pick: Annotated[Literal["highest", "proportional"], Choice("highest", "proportional")] = (
+        "proportional"
+    )
+    margin_weight: Annotated[float, Log(0.03, 10.0)] = 0.1
+    margins: Annotated[MarginTiming, Choice("insertion", "replay", "both", "all")] = "insertion"
+    negative: Annotated[Literal["clamp", "shift"], Choice("clamp", "shift")] = "clamp"
+    age_offset: Annotated[float, Choice(0.0, 100.0, is_usual=False)] = 0.0
+    within_class: Annotated[bool, Choice(False, True, is_usual=False)] = False
     needs_classes: ClassVar[bool] = True
     draws: ClassVar[bool] = False
 

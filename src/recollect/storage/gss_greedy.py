@@ -1,7 +1,7 @@
 """Gradient-based sample selection, the greedy variant."""
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Annotated, ClassVar, final
 
 import torch
 from jaxtyping import Float, Int64
@@ -9,6 +9,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from recollect.memory import Memory
+from recollect.ranges import Whole
 from recollect.storage.storage import Evidence, Placement, Storage
 
 _SCORE_OF_THE_FIRST = 0.1  # nothing to compare with yet; as in the authors' code
@@ -37,8 +38,8 @@ class GSSGreedy(Storage):
     draws: ClassVar[bool] = False
     score_range: ClassVar[tuple[float, float]] = (-1.001, 1.001)  # cosines, but for rounding
 
-    batches: int = 10
-    batch_size: int = 10
+    batches: Annotated[int, Whole(1, 20, is_usual=False)] = 10
+    batch_size: Annotated[int, Whole(1, 20, is_usual=False)] = 10
 
     def __post_init__(self) -> None:
         for name in ("batches", "batch_size"):

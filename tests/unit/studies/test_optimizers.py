@@ -14,10 +14,11 @@ from studies.optimizers import (
     optimizers_table,
     weight_table,
 )
-from studies.tuning.space import Study, load_study, study_path
+from studies.tuning.committed import committed_study
 from tests.unit.reports.runs import read_runs
 
 from recollect.experiments.records.record import Record
+from recollect.experiments.tuning.study import Study
 from recollect.reports.statistics import holm
 
 BENCHMARKS = ("mnist-split", "mnist-permuted")
@@ -101,13 +102,13 @@ def test_the_tables_have_each_gain_and_say_what_is_missing(records: list[Record]
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_method_has_as_many_trials_under_every_optimizer(name: str) -> None:
-    study = load_study(study_path(name))
+    study = committed_study(name)
     benchmark = name.rpartition("-")[0]
     assert (study.benchmark, study.config) == (benchmark, f"optimizers/{name}.toml")
     assert tuple(study.trials) == METHODS
     numbers = {len(trials) for trials in study.trials.values()}
     assert numbers == {study.budget.trials} == {14 if benchmark == "mnist-split" else 12}
-    spec = study.trials["er"][0].cell.optimizer
+    spec = study.spec["optimizer"]
     assert (json.dumps(spec["name"]), str(spec["momentum"])) in OPTIMIZERS.values()
 
 
@@ -127,7 +128,6 @@ def test_draws_are_at_the_same_places_of_a_methods_ranges(benchmark: str) -> Non
         return found
 
     plain, *others = (
-        settings(load_study(study_path(f"{benchmark}-{name}")))
-        for name in ("sgd", "momentum", "adam")
+        settings(committed_study(f"{benchmark}-{name}")) for name in ("sgd", "momentum", "adam")
     )
     assert all(other == plain for other in others)

@@ -51,9 +51,9 @@ class Pace:
             self.running[key] = event
             if event.kind == "progress":
                 self._begun_at.setdefault(key, _share(event))
-        elif event.kind in ("done", "failed", "died", "stopped"):
+        elif event.kind in ("done", "failed", "pruned", "died", "stopped"):
             self.running.pop(key, None)
-            self.num_ended += event.kind in ("done", "failed")
+            self.num_ended += event.kind in ("done", "failed", "pruned")
             self.num_failed += event.kind == "failed"
 
 

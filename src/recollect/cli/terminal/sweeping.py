@@ -103,7 +103,7 @@ def sweep_shown(
     """
     num_missing = _missing(wanted, store)
     with (
-        _noted_signals() as received,
+        noted_signals() as received,
         display_for(wanted, num_missing, is_quiet=is_quiet, is_json=is_json) as display,
     ):
 
@@ -126,7 +126,7 @@ def sweep_shown(
 
 
 @contextmanager
-def _noted_signals() -> Iterator[list[int]]:
+def noted_signals() -> Iterator[list[int]]:
     """Collect Ctrl-C and SIGTERM; a second one ends at once, which loses no more than a kill."""
     received: list[int] = []
 

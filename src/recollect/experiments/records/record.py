@@ -1,9 +1,10 @@
 """What came out of one run: numbers and where they come from, nothing formatted."""
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 SCHEMA_VERSION: Final = 2  # 1 had the same columns, and no digests
+Status = Literal["done", "failed", "pruned"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,12 @@ class CurvePoint:
     seen: int
     correct: tuple[int, ...]
     total: tuple[int, ...]
+
+    @property
+    def accuracy(self) -> float:
+        """Share of right answers, mean over the segments met so far."""
+        shares = [c / t for c, t in zip(self.correct, self.total, strict=True)]
+        return sum(shares) / len(shares)
 
 
 @dataclass(frozen=True)
@@ -65,8 +72,8 @@ class Record:
         passes: How examples passed the network: joint, separate or grouped.
         spec: The resolved spec as canonical JSON.
         command: A command that runs this cell again.
-        status: "done" or "failed".
-        error: Traceback of a failed run, else None.
+        status: "done", "failed", or "pruned" by a search for settings.
+        error: Traceback of a failed run, why a pruned one was, else None.
         segment_names: What the evaluator calls the segments.
         correct: Right answers after each segment (rows) on each segment (columns).
         total: Test examples of each segment.

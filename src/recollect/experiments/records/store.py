@@ -33,6 +33,7 @@ from recollect.experiments.specs.cell import Cell
 from recollect.experiments.specs.request import Request
 
 _MAX_RECORD_BYTES: Final = 1_000_000_000
+_NOT_DONE: Final = ("failed", "pruned")
 
 
 @final
@@ -81,14 +82,14 @@ class Store:
             return _packed_seeds(packed) | {int(seed) for seed in seeds if seed.isdecimal()}
 
     def add(self, request: Request, record: Record) -> Path:
-        """Write the record of a run. One that failed stands beside others of the same run.
+        """Write the record of a run. One that failed or was pruned stands beside others of it.
 
         Raises:
             StoreError: The disk is full or not writable. Nothing half-written is left.
         """
         path = self.record_path(request)
         if record.status != "done":
-            path = path.with_name(f"{request.key}.failed-{time.time_ns()}.parquet")
+            path = path.with_name(f"{request.key}.{record.status}-{time.time_ns()}.parquet")
         sink = pa.BufferOutputStream()
         # One row has nothing to share between rows and nothing to skip.
         pq.write_table(to_table(record), sink, use_dictionary=False, write_statistics=False)
@@ -98,11 +99,13 @@ class Store:
         return path
 
     def record(self, request: Request) -> Record | None:
-        """Return the record of a run: the one that is done, else the last that failed."""
+        """Return the record of a run: the one that is done, else the last other one."""
         path = self.record_path(request)
         with self._while_nobody_packs():
-            failed = sorted(path.parent.glob(f"{request.key}.failed-*.parquet"))
-            for candidate in (path, *reversed(failed)):
+            others = [
+                p for s in _NOT_DONE for p in path.parent.glob(f"{request.key}.{s}-*.parquet")
+            ]
+            for candidate in (path, *sorted(others, key=_order, reverse=True)):
                 if candidate.exists():
                     return read_file(candidate)[0]
                 packed_path = self._packed_path(request.cell)
@@ -112,7 +115,7 @@ class Store:
         return None
 
     def records(self) -> list[Record]:
-        """Return one record for each run there is: the one that is done, else the last that failed.
+        """Return one record for each run there is: the one that is done, else the last other one.
 
         Raises:
             StoreError: A file is damaged or of a newer layout.
@@ -301,8 +304,9 @@ def _uncollected() -> Iterator[None]:
 
 
 def _order(path: Path) -> tuple[bool, str, str]:
-    key, _, failed = path.stem.partition(".failed-")
-    return not failed, key, failed
+    """Sort runs that are not done before those that are, and each in the order of their times."""
+    key, dot, rest = path.stem.partition(".")
+    return not dot, key, rest.rpartition("-")[2]
 
 
 def read_file(path: Path) -> list[Record]:

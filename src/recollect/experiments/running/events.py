@@ -12,6 +12,7 @@ Kind = Literal[
     "progress",
     "done",
     "failed",
+    "pruned",
     "stopped",
     "died",
     "elsewhere",
@@ -25,8 +26,8 @@ class Event:
 
     Attributes:
         kind: What: it started, starts anew because its checkpoint cannot be continued, made
-            progress, is done, failed, saved its place and stopped, its worker died and it will be
-            continued, or another command is running it.
+            progress, is done, failed, was pruned, saved its place and stopped, its worker died and
+            it will be continued, or another command is running it.
         request: Which run.
         segment: Number of the segment it is in, from 1.
         num_segments: How many there are.

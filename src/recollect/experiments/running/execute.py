@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from recollect.errors import CheckpointError, StoreError
-from recollect.experiments.records.record import Record
+from recollect.experiments.records.record import CurvePoint, Record, Status
 from recollect.experiments.running.evaluator import Looker
 from recollect.experiments.running.machine import (
     CHECKPOINT_SHARE,
@@ -61,6 +61,10 @@ class Stopped(Exception):  # noqa: N818 - nothing went wrong
     """The run was asked to stop and has saved where it was."""
 
 
+class _Pruned(Exception):  # noqa: N818 - nothing went wrong
+    """The run is not worth its rest; the message says why."""
+
+
 def execute(
     request: Request,
     *,
@@ -84,7 +88,8 @@ def execute(
         checkpoint_share: Share of the time that saving may take.
 
     Returns:
-        The record, of a run that is done or of one that failed with its traceback.
+        The record, of a run that is done, of one that failed with its traceback, or of one that was
+        pruned, with the reason.
 
     Raises:
         Stopped: It was asked to.
@@ -97,6 +102,9 @@ def execute(
         return run.record()
     except (StoreError, Stopped):
         raise
+    except _Pruned as reason:
+        assert run is not None
+        return run.record(str(reason), status="pruned")
     except Exception:
         error = traceback.format_exc()
         return failed_record(request, error) if run is None else run.record(error)
@@ -165,14 +173,15 @@ class _Run:
                 next_told = done + _TOLD_EVERY
             self._stop_if(should_stop)
 
-    def record(self, error: str | None = None) -> Record:
-        """Return what came out."""
+    def record(self, error: str | None = None, status: Status = "failed") -> Record:
+        """Return what came out; without an error, of a run that is done."""
         self._tally.catch_up()
         self._measure_times()
         return _record(
             self._request,
             self._tally,
             error=error,
+            status="done" if error is None else status,
             segment_names=self._looker.segment_names,
             total=self._looker.totals(),
         )
@@ -198,8 +207,15 @@ class _Run:
         if self._looker.is_due(given) and (not curve or curve[-1].seen < self._learner.seen):
             curve.append(self._looker.point(self._learner, given))
             self._tally.look_into_memory(self._learner)
+            self._prune_if_below(curve[-1])
         while len(self._tally.rows) < self._looker.num_over(given):
             self._tally.rows.append(self._looker.row(predict))
+
+    def _prune_if_below(self, point: CurvePoint) -> None:
+        for seen, least in self._request.stop_below:
+            if seen == point.seen and point.accuracy < least:
+                told = f"any-time accuracy {point.accuracy:.2%} is below {least:.2%}"
+                raise _Pruned(f"pruned after {seen:,} examples: {told}.")
 
     def _stop_if(self, should_stop: Callable[[], bool]) -> None:
         if should_stop():
@@ -241,16 +257,12 @@ class _Run:
         seconds, seen = self._learnt_before
         learnt_for = self._tally.learn_seconds - seconds
         last = self._tally.curve[-1] if self._tally.curve else None
-        accuracy = None
-        if last is not None:
-            shares = [c / t for c, t in zip(last.correct, last.total, strict=True)]
-            accuracy = sum(shares) / len(shares)
         return Progress(
             segment=self._looker.segment_at(self._stream.batches_given) + 1,
             num_segments=len(self._looker.segment_names),
             seen=self._stream.cursor,
             num_examples=self._stream.num_examples,
-            accuracy=accuracy,
+            accuracy=None if last is None else last.accuracy,
             examples_per_second=(self._stream.cursor - seen) / learnt_for if learnt_for else 0.0,
         )
 
@@ -260,6 +272,7 @@ def _record(
     tally: Tally,
     *,
     error: str | None,
+    status: Status = "failed",
     segment_names: tuple[str, ...] = (),
     total: tuple[int, ...] = (),
 ) -> Record:
@@ -274,7 +287,7 @@ def _record(
         passes=cell.learner["passes"],
         spec=cell.canonical_json,
         command=request.command,
-        status="done" if error is None else "failed",
+        status=status,
         error=error,
         segment_names=segment_names,
         correct=tuple(tuple(row) for row in tally.rows),

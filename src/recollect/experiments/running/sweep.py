@@ -27,6 +27,7 @@ _PATIENCE: Final = 60.0  # seconds a worker may take to save its place
 _KEPT_BYTES: Final = 1 << 30  # freed memory that a worker keeps for its next step
 
 OnEvent = Callable[[Event], None]
+More = Callable[[], Sequence[Request] | None]
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Outcome:
 
 
 def sweep(
-    requests: Sequence[Request],
+    requests: Sequence[Request] | More,
     store: Store,
     *,
     workers: int,
@@ -60,7 +61,8 @@ def sweep(
     """Make the runs that the store does not hold, in order, on worker processes.
 
     Args:
-        requests: What to run.
+        requests: What to run. Or a function that is called when a worker has nothing to do: it
+            returns requests, none for the moment, or None: there will be no more.
         store: Where records go. Other commands may work on it at the same time; a run that one
             of them has in hand is waited for, and taken over should that command die.
         workers: Processes.
@@ -80,19 +82,24 @@ def sweep(
         raise ValueError(f"`workers` is {workers}; pass at least 1.")
     if threads < 1:
         raise ValueError(f"`threads` is {threads}; pass at least 1.")
-    missing = [request for request in requests if not store.is_done(request)]
-    if missing:  # what is there can be shown from a disk that cannot be written to
+    more = requests if callable(requests) else None
+    given = () if callable(requests) else requests
+    missing = [request for request in given if not store.is_done(request)]
+    if (
+        missing or more is not None
+    ):  # what is there can be shown from a disk that cannot be written to
         store.prepare()
-    for request in requests:
+    for request in given:
         if store.is_done(request):
             store.forget_checkpoint(request)  # of a command killed just after it was done
     state = _Sweep(
         missing,
         store,
-        num_workers=min(workers, len(missing)),
+        num_workers=workers if more is not None else min(workers, len(missing)),
         threads=threads,
         on_event=on_event or _ignore,
         share=checkpoint_share,
+        more=more,
     )
     try:
         was_stopped = state.go(should_stop, on_tick or _ignore)
@@ -101,7 +108,7 @@ def sweep(
         raise
     return Outcome(
         num_done=state.num_done,
-        num_there=len(requests) - len(missing) + state.num_there,
+        num_there=len(given) - len(missing) + state.num_there,
         failed=tuple(state.failed),
         was_stopped=was_stopped,
     )
@@ -157,7 +164,9 @@ class _Sweep:
         threads: int,
         on_event: OnEvent,
         share: float,
+        more: More | None,
     ) -> None:
+        self.more = more
         self.pending, self.store = deque(missing), store
         self.num_workers, self.threads = num_workers, threads
         self.on_event, self.share = on_event, share
@@ -170,7 +179,7 @@ class _Sweep:
         self.selector = selectors.DefaultSelector()
 
     def go(self, should_stop: Callable[[], bool], on_tick: Callable[[], None]) -> bool:
-        while self.pending or self.elsewhere or any(worker.request for worker in self.workers):
+        while self._has_work():
             if should_stop():
                 self._stop(on_tick)
                 self.selector.close()
@@ -182,6 +191,10 @@ class _Sweep:
         self._stop(on_tick)
         self.selector.close()
         return False
+
+    def _has_work(self) -> bool:
+        is_busy = any(worker.request for worker in self.workers)
+        return self.more is not None or bool(self.pending or self.elsewhere or is_busy)
 
     def abandon(self) -> None:
         """Let every worker save its place, but do not wait for long."""
@@ -217,9 +230,27 @@ class _Sweep:
 
     def _assign(self) -> None:
         idle = [worker for worker in self.workers if worker.request is None]
+        self._ask_for_more(len(idle) + self.num_workers - len(self.workers))
         while self.pending and (idle or len(self.workers) < self.num_workers):
             worker = idle.pop() if idle else self._start_worker()
             worker.send(self.pending.popleft())
+
+    def _ask_for_more(self, num_idle: int) -> None:
+        while self.more is not None and len(self.pending) < num_idle:
+            found = self.more()
+            if found is None:
+                self.more = None
+            elif not found:
+                return
+            else:
+                self.pending.extend(r for r in found if not self._is_there(r))
+
+    def _is_there(self, request: Request) -> bool:
+        if not self.store.is_done(request):
+            return False
+        self.num_there += 1
+        self.on_event(Event("done", request, is_new=False))
+        return True
 
     def _start_worker(self) -> _Worker:
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the worker ends

@@ -80,8 +80,8 @@ class Worker:
             store.add(request, record)
             # Only now: until the record is there, the checkpoint is all there is.
             store.forget_checkpoint(request)
-        if record.status == "failed":
-            self._tell("failed", message=record.error)
+        if record.status in ("failed", "pruned"):
+            self._tell(record.status, message=record.error)  # type: ignore[arg-type]
             return
         accuracy, forgetting = accuracy_and_forgetting(record)
         self._tell(

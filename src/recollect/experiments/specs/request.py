@@ -21,11 +21,14 @@ class Request:
         cell: What to run.
         seed: Seed of stream, model and learner.
         command: A command that runs it again.
+        stop_below: Stream positions, in examples, with accuracies: the run is pruned if its
+            any-time accuracy at such a position is lower. A whole run has none.
     """
 
     cell: Cell
     seed: int
     command: str
+    stop_below: tuple[tuple[int, float], ...] = ()
 
     @property
     def key(self) -> str:
@@ -35,13 +38,15 @@ class Request:
     def to_json(self) -> str:
         """Describe it on one line, for a worker."""
         content = {"cell": self.cell.canonical_json, "seed": self.seed, "command": self.command}
-        return json.dumps(content)
+        return json.dumps({**content, "stop_below": self.stop_below})
 
     @classmethod
     def from_json(cls, text: str) -> "Request":
         """Build what `to_json` described."""
         content = json.loads(text)
-        return cls(Cell.from_json(content["cell"]), content["seed"], content["command"])
+        stop_below = tuple((seen, accuracy) for seen, accuracy in content["stop_below"])
+        cell = Cell.from_json(content["cell"])
+        return cls(cell, content["seed"], content["command"], stop_below)
 
 
 def requests(

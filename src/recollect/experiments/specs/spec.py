@@ -69,6 +69,7 @@ class Spec:
         evaluation: What is counted, and how often.
         methods: The methods by the names this spec gives them.
         named: Model, optimizer, schedule and augmentations, with their options checked.
+        said: The tables as file and command say them, `[tune]` among them.
         data: Data of the user's; None for a benchmark of the library.
     """
 
@@ -83,6 +84,7 @@ class Spec:
     evaluation: EvaluationTable
     methods: dict[str, MethodTable]
     named: Named
+    said: Mapping[str, Any]
     data: OwnData | None = None
 
 
@@ -183,6 +185,7 @@ def check_spec(
         evaluation=file.evaluation,
         methods=methods,
         named=named,
+        said=raw,
         data=data,
     )
 

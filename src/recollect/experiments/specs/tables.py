@@ -102,6 +102,7 @@ class File(_Table):
     learner: LearnerTable = LearnerTable()
     evaluation: EvaluationTable = EvaluationTable()
     methods: dict[str, dict[str, Any]]
+    tune: dict[str, Any] = {}
 
 
 def in_our_words(error: Any) -> Problem:

@@ -1,14 +1,14 @@
-"""Which settings the records choose."""
+"""Which settings the records choose: the best of the first seeds, judged by fresh ones alone."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 
 from recollect.experiments.records.record import Record
-from recollect.reports.cells import final_accuracy
-from recollect.reports.statistics import Summary, summarise
-from studies.kept import Identity
-from studies.tuning.space import Study, Trial
+from recollect.experiments.records.scores import accuracy_and_forgetting
+from recollect.experiments.tuning.study import Study, Trial
 
+Identity = tuple[str, int]
 Kept = Mapping[Identity, Record]
 
 
@@ -19,28 +19,30 @@ class Stage:
     Attributes:
         accuracies: Final average accuracy on validation data, by seed, of runs that are done.
         num_failed: Runs that failed, mostly because they diverged.
+        num_pruned: Runs that were stopped early, being worse than others at the same place.
         num_missing: Runs not made.
     """
 
     accuracies: dict[int, float]
     num_failed: int
+    num_pruned: int
     num_missing: int
 
     @property
-    def summary(self) -> Summary | None:
-        """Mean and spread; None without a run."""
-        return summarise(list(self.accuracies.values())) if self.accuracies else None
+    def mean(self) -> float | None:
+        """Mean accuracy; None without a run that is done."""
+        values = list(self.accuracies.values())
+        return fsum(values) / len(values) if values else None
 
     @property
     def is_complete(self) -> bool:
-        """Whether every run was made, be it that it failed."""
-        return not self.num_missing
+        """Whether every run was made, be it that it failed, or will not be: one was pruned."""
+        return not self.num_missing or bool(self.num_pruned)
 
     @property
     def rank(self) -> tuple[int, float]:
         """Sort key: a setting with failed runs stands behind all others."""
-        summary = self.summary
-        return -self.num_failed, -1.0 if summary is None else summary.mean
+        return -self.num_failed, -1.0 if self.mean is None else self.mean
 
 
 @dataclass(frozen=True)
@@ -62,19 +64,26 @@ class Standing:
     is_chosen: bool
 
 
+def by_identity(records: Iterable[Record]) -> dict[Identity, Record]:
+    """Return records by settings and seed."""
+    return {(record.spec_hash, record.seed): record for record in records}
+
+
 def stage(trial: Trial, seeds: Iterable[int], kept: Kept) -> Stage:
     """Read one stage of one trial from the records."""
     accuracies: dict[int, float] = {}
-    failed = missing = 0
+    failed = pruned = missing = 0
     for seed in seeds:
-        record = kept.get((trial.cell.spec_hash, seed))
+        record = kept.get((trial.spec_hash, seed))
         if record is None:
             missing += 1
         elif record.status == "done":
-            accuracies[seed] = final_accuracy(record)
+            accuracies[seed], _ = accuracy_and_forgetting(record)
+        elif record.status == "pruned":
+            pruned += 1
         else:
             failed += 1
-    return Stage(accuracies, failed, missing)
+    return Stage(accuracies, failed, pruned, missing)
 
 
 def finalists(study: Study, method: str, kept: Kept) -> list[Trial]:
@@ -84,7 +93,8 @@ def finalists(study: Study, method: str, kept: Kept) -> list[Trial]:
         return []
     distinct: dict[str, tuple[Trial, Stage]] = {}
     for trial, result in stages:
-        distinct.setdefault(trial.cell.spec_hash, (trial, result))
+        if not result.num_pruned:
+            distinct.setdefault(trial.spec_hash, (trial, result))
     best = sorted(distinct.values(), key=lambda pair: pair[1].rank, reverse=True)
     return [trial for trial, _ in best[: study.budget.finalists]]
 
@@ -114,5 +124,5 @@ def standings(study: Study, method: str, kept: Kept) -> list[Standing]:
 
 
 def chosen(found: Sequence[Standing]) -> Standing | None:
-    """Return the chosen one of a method; None while its study is not over."""
+    """Return the chosen one of a method; None while its search is not over."""
     return next((standing for standing in found if standing.is_chosen), None)

@@ -1,0 +1,1 @@
+"""Settings searched for on validation data: what `recollect tune` does."""

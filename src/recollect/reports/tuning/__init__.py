@@ -1,0 +1,1 @@
+"""Pages about a search for settings."""

@@ -14,6 +14,10 @@ Weighs = Literal["losses", "contributions"]
 MarginTiming = Literal["never", "insertion", "replay", "both", "all"]
 # What numbers a model computes with. bfloat16 is autocast: its weights stay float32.
 Precision = Literal["float32", "bfloat16", "float64"]
+# Which classes an incoming example is told apart from, under asymmetric cross entropy.
+Against = Literal["present", "unseen"]
+# What maximally interfered retrieval compares the loss after the virtual step with.
+Beside = Literal["now", "best"]
 
 Value = str | int | float | bool | None
 

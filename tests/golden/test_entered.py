@@ -55,7 +55,6 @@ NOT_ENTERED: Final[Mapping[str, str]] = {
     "recollect.augment.per_example": "calls a user's own function: tests/unit/augment",
     "recollect.network.inputs.arrival": _FRONT,
     "recollect.learner.label_map": _FRONT,
-    "recollect.network.per_example": _FRONT,
     "recollect.memory.columns.codec": _FRONT,
     "recollect.memory.columns.objects": _FRONT,
     "recollect.models.growing_head": _FRONT,

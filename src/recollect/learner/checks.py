@@ -1,6 +1,7 @@
 """Refuse answers of policies that cannot be, before anything changes."""
 
 import math
+from collections.abc import Mapping
 from itertools import pairwise
 
 import torch
@@ -9,6 +10,9 @@ from torch import Tensor
 
 from recollect.errors import NonFiniteError
 from recollect.memory import Memory
+from recollect.network.batch import WEIGHT
+from recollect.objectives import Objective, Part
+from recollect.predictors import Predictor
 from recollect.retrieval import Retrieval
 from recollect.rules import Rule
 from recollect.storage import Storage
@@ -84,3 +88,68 @@ def fixed_weights(rule: Rule, replayed: int) -> tuple[float, ...] | None:
     if not math.isfinite(sum(weights)):
         raise NonFiniteError(f"{type(rule).__name__} returned NaN or infinite weights.")
     return weights
+
+
+def check_fit(
+    objective: Objective,
+    predictor: Predictor,
+    memory: Memory | None,
+    retrieval: Retrieval | None,
+    *,
+    passes: str,
+    augments: bool,
+) -> None:
+    """Refuse an objective or a predictor that the rest of the learner cannot serve."""
+    for name, part, kind in (
+        ("objective", objective, Objective),
+        ("predictor", predictor, Predictor),
+    ):
+        if not isinstance(part, kind):
+            raise TypeError(
+                f"`{name}` is {part!r}; pass an instance of a subclass of `{kind.__name__}`."
+            )
+    who = type(objective).__name__
+    if objective.couples and memory is not None and passes != "joint":
+        raise ValueError(
+            f"`passes` is {passes!r}, but {who} compares incoming with replayed examples, which "
+            "must pass together; use passes 'joint'."
+        )
+    if objective.views > 1 and not augments:
+        raise ValueError(
+            f"{who} compares {objective.views} views of each example, which would be the same "
+            "without `augment`; pass one, such as `recollect.augment.RandomCrop()`."
+        )
+    if predictor.needs_memory and memory is None:
+        raise ValueError(
+            f"{type(predictor).__name__} predicts from stored examples, but `memory` is None; add "
+            "a memory."
+        )
+    names = [column.name for column in objective.columns]
+    names += [] if retrieval is None else [column.name for column in retrieval.columns]
+    if len({*names, WEIGHT}) <= len(names):
+        raise ValueError(
+            f"the parts declare the memory columns {', '.join(names)}; give each a name of its "
+            f"own, other than {WEIGHT!r}."
+        )
+
+
+def kept_rows(objective: Objective, outputs: object, labels: Tensor) -> Mapping[str, Tensor]:
+    """Ask an objective what it keeps of newcomers, and refuse what is not a row for each."""
+    who, names = type(objective).__name__, {column.name for column in objective.columns}
+    if outputs is None:
+        raise TypeError(
+            f"{who} keeps {', '.join(sorted(names))} of each example, but the model's outputs are "
+            "not tensors of a row an example; return such tensors."
+        )
+    rows = objective.rows_to_keep(Part(outputs, labels))
+    if rows.keys() != names:
+        raise ValueError(f"{who} declares {sorted(names)} and keeps {sorted(rows)}; keep all.")
+    for name, kept in rows.items():
+        if not isinstance(kept, Tensor) or kept.shape[:1] != labels.shape[:1] or kept.ndim > 2:
+            raise ValueError(
+                f"{who} keeps `{name}` of shape {tuple(kept.shape)} for {len(labels)} examples; "
+                "return a number or a vector for each."
+            )
+        if not bool(torch.isfinite(kept).all()):
+            raise NonFiniteError(f"{who} keeps NaN or infinite values in `{name}`.")
+    return {name: kept.detach() for name, kept in rows.items()}

@@ -14,6 +14,10 @@ def facts_of(learner: "Learner") -> dict[str, str]:
     if memory is not None:
         facts["memory"] = f"{len(memory):,} of {memory.capacity:,} slots, {_size(memory.nbytes)}"
         facts |= {"storage": _of(learner.storage), "retrieval": _of(learner.retrieval)}
+    if learner.objective.is_recorded:
+        facts["objective"] = _of(learner.objective)
+    if learner.predictor.is_recorded:
+        facts["predictor"] = _of(learner.predictor)
     rates = ", ".join(f"{float(group['lr']):g}" for group in learner.optimizer.param_groups)
     facts["optimizer"] = f"{type(learner.optimizer).__name__}, learning rate {rates}"
     facts["steps"] = f"{learner.step:,}, {learner.seen:,} examples seen"
@@ -23,7 +27,7 @@ def facts_of(learner: "Learner") -> dict[str, str]:
 def in_a_line(learner: "Learner") -> str:
     """Return what `repr` shows."""
     facts = facts_of(learner)
-    shown = ("memory", "storage", "retrieval", "rule", "steps")
+    shown = ("memory", "storage", "retrieval", "rule", "objective", "predictor", "steps")
     return f"Learner({'; '.join(f'{name}: {facts[name]}' for name in shown if name in facts)})"
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from recollect.choices import Passes
 from recollect.gradients import Groups, Measurement, mixes_examples
-from recollect.memory import Memory
+from recollect.memory import Memory, MemoryColumn
 from recollect.network.batch import Batch, stored_batch
 from recollect.network.network import Network
 from recollect.network.passes import pass_incoming, summed
@@ -45,10 +45,12 @@ class VirtualStepProbe:
         *,
         passes: Passes,
         measures: bool,
+        columns: tuple[MemoryColumn, ...] = (),
     ) -> None:
         self._network, self._memory, self._optimizer = network, memory, optimizer
         self._incoming, self._transaction = incoming, transaction
         self._passes, self._measures = passes, measures
+        self._columns = {column.name for column in columns}
         self.passed: Pass | None = None
         self._along: Gradients | None = None
         self._read: tuple[Tensor, Batch] | None = None
@@ -68,6 +70,17 @@ class VirtualStepProbe:
             return self._look(slots)
         finally:
             _point_to(kept)
+
+    def note(
+        self, column: str, slots: Int64[Tensor, " slots"], values: Float[Tensor, " slots"]
+    ) -> None:
+        """Write numbers to a memory column that the policy declared."""
+        if column not in self._columns:
+            raise ValueError(
+                f"the retrieval policy notes {column!r}, which its `columns` do not name."
+            )
+        self._transaction.on_failure(self._memory.way_back_from_note(column, slots))
+        self._memory.note(column, slots, values)
 
     def _look(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
         """Take losses, with the same dropout and augmentation before and after."""
@@ -103,8 +116,8 @@ class VirtualStepProbe:
         if self._along is not None:
             return self._along
         network = self._network
-        if self._passes == "joint" and mixes_examples(network.model):
-            # The training pass will be joint, with other statistics; this one only looks.
+        if self._passes == "joint" and (mixes_examples(network.model) or network.objective.couples):
+            # The training pass will be joint, with other statistics and partners; this only looks.
             with network.unseen():
                 looked = pass_incoming(network, self._incoming, measures=False)
             self._along = summed(looked.gradients)

@@ -14,11 +14,13 @@ from recollect.checkpoint import read_checkpoint, write_checkpoint
 from recollect.choices import Passes, Weighs
 from recollect.gradients import Measurement
 from recollect.learner.checks import (
+    check_fit,
     check_gram,
     checked_admitted,
     checked_slots,
     checked_weights,
     fixed_weights,
+    kept_rows,
 )
 from recollect.learner.describing import as_html, in_a_line
 from recollect.learner.evidence import NewcomerEvidence, NoEvidence, VirtualStepProbe
@@ -29,6 +31,7 @@ from recollect.learner.placement import NOTHING_WRITTEN, Written, written_slots
 from recollect.learner.report import StepReport, Update
 from recollect.learner.saved.rebuilding import rebuilt
 from recollect.learner.saved.state import learner_checkpoint, memory_of, parts_of, restore_learner
+from recollect.learner.view import ModelView, tensors_of
 from recollect.memory import Codec, Memory
 from recollect.memory.slot import Id
 from recollect.models import GrowingHead
@@ -40,6 +43,7 @@ from recollect.network.checks import (
     checked_example_weights,
     checked_ids,
 )
+from recollect.network.classes_seen import ClassesSeen
 from recollect.network.descent import descend, is_plain_sgd, plain_sgd_step
 from recollect.network.inputs.arrival import as_inputs, as_labels
 from recollect.network.inputs.preparing import Collate, Preparation, Transform
@@ -52,7 +56,6 @@ from recollect.network.passes import (
     find_gradients,
     planned_passes,
 )
-from recollect.network.per_example import Loss
 from recollect.network.runaway import (
     check_gradients,
     check_moved,
@@ -61,6 +64,9 @@ from recollect.network.runaway import (
     check_statistics,
 )
 from recollect.network.ways.contract import Pass
+from recollect.objectives import Objective
+from recollect.objectives.loss import Loss, objective_of
+from recollect.predictors import Logits, Predictor
 from recollect.retrieval import Retrieval, Uniform
 from recollect.rollback.generators import (
     derived_generator,
@@ -105,8 +111,11 @@ class Learner:
         retrieval: Which slots are replayed. Default `Uniform(replay=10)`, fewer if the memory is
             smaller.
         rule: How gradients become one update. Default `GradientSum()`.
-        loss: `loss(outputs, labels)` with one value per example, or a loss module of torch's.
-            Values of more dimensions are averaged per example. Default cross entropy on logits.
+        objective: What is asked of outputs, of incoming and of replayed examples. Default
+            `CrossEntropy()`.
+        loss: In its place `loss(outputs, labels)` with one value per example, or a loss module of
+            torch's. Values of more dimensions are averaged per example.
+        predictor: How `predict` answers. Default `Logits()`: what the model answers.
         label_map: Numbers classes, so that labels may be names. A `GrowingHead` in the model widens
             with them.
         transform: Stored form to model input, on the model's device; for instance uint8 images to
@@ -146,7 +155,9 @@ class Learner:
         storage: Storage | None = None,
         retrieval: Retrieval | None = None,
         rule: Rule | None = None,
+        objective: Objective | None = None,
         loss: Loss | None = None,
+        predictor: Predictor | None = None,
         label_map: LabelMap | None = None,
         transform: Transform | None = None,
         collate: Collate | None = None,
@@ -169,6 +180,14 @@ class Learner:
                     "replay at most as many examples as it can hold."
                 )
         rule = GradientSum() if rule is None else rule
+        if objective is not None and loss is not None:
+            raise ValueError(
+                "`objective` and `loss` were both given; pass one of them. A loss is an objective "
+                "that asks the same of incoming and replayed examples."
+            )
+        objective = objective_of(loss) if objective is None else objective
+        predictor = Logits() if predictor is None else predictor
+        check_fit(objective, predictor, memory, retrieval, passes=passes, augments=bool(augment))
         if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
             raise ValueError(f"`iterations` is {iterations!r}; pass a whole number from 1.")
         check_passes(passes, rule)
@@ -183,6 +202,8 @@ class Learner:
         self.storage: Final = storage
         self.retrieval: Final = retrieval
         self.rule: Final = rule
+        self.objective: Final = objective
+        self.predictor: Final = predictor
         self.iterations: Final = iterations
         self.passes: Final = passes
         self.weighs: Final = weighs
@@ -194,7 +215,7 @@ class Learner:
             purpose: derived_generator(index(seed), purpose)
             for purpose in ("storage", "retrieval", "model")
         }
-        self._loss = loss
+        self._classes_seen: Final = ClassesSeen()
         self.label_map: Final = label_map
         self._preparation: Final = Preparation(collate, transform, augment)
         self._build()
@@ -207,11 +228,12 @@ class Learner:
         self._network = Network(
             self.model,
             self.optimizer,
-            loss=self._loss,
+            objective=self.objective,
             transform=self._preparation.transform,
             collate=self._preparation.collate,
             augment=self._preparation.augment,
             weighs=self.weighs,
+            classes_seen=self._classes_seen,
         )
         self._snapshot = Snapshot(self.model, self.optimizer)
         self._turns = Turns() if self.memory is None else self.memory.turns
@@ -279,6 +301,7 @@ class Learner:
         incoming.weights = checked_example_weights(weights, len(incoming), self._network.dtype)
         self._remember_storage(transaction)  # first, so put back last: it is a user's code
         self._make_room_for_classes(incoming.labels, transaction)
+        self._note_classes(incoming.labels, transaction)
         self._remember_model(transaction)
         self._network.settle_memory_order(incoming.inputs)
         with self._network.in_full_precision():
@@ -293,7 +316,10 @@ class Learner:
                     for _ in range(self.iterations)
                 ]
             )
-            written = self._place(incoming, admitted, margins, transaction)
+            kept = self._rows_to_keep(incoming, updates[-1]) if admitted.shape[0] else {}
+            written = self._place(incoming, admitted, margins, kept, transaction)
+            if self.predictor.follows_weights:
+                transaction.write(self.predictor.prepared(tensors_of(self.model)))
         self._count(len(incoming), transaction)
         names = incoming.ids or range(self.seen + 1, self.seen + len(incoming) + 1)
         written_ids = [names[example] for example in written.examples.tolist()]
@@ -337,6 +363,7 @@ class Learner:
             *(self._network, self.memory, self.optimizer, incoming, transaction),
             passes=self.passes,
             measures=self.rule.needs == "matrix" and self.passes != "grouped",
+            columns=self.retrieval.columns,
         )
         slots = self.retrieval.select(self.memory, probe, self.generators["retrieval"])
         return checked_slots(slots, self.memory, self.retrieval), probe.passed
@@ -392,7 +419,10 @@ class Learner:
 
     def _make_room(self, incoming: Batch, admitted: Int64[Tensor, " admitted"]) -> None:
         """Take the memory's bytes before the model moves: there may not be that many."""
-        if self.memory is None or not admitted.shape[0]:
+        if self.memory is None:
+            return
+        self._declare_columns(incoming)
+        if not admitted.shape[0]:
             return
         if self.memory.is_empty:
             self.memory.make_room(incoming.inputs, incoming.labels)
@@ -400,11 +430,37 @@ class Learner:
         if incoming.weights is not None:
             self.memory.declare(WEIGHT, incoming.weights, default=1.0)
 
+    def _declare_columns(self, incoming: Batch) -> None:
+        """Take room for what parts keep of stored examples, before slots are counted in bytes."""
+        assert self.memory is not None
+        if self.retrieval is not None:
+            for column in self.retrieval.columns:
+                self.memory.declare(column.name, torch.empty(1), default=column.default)
+        known = self.memory.declared_names
+        missing = [column for column in self.objective.columns if column.name not in known]
+        if missing:
+            rows = self._rows_of(incoming, self._network.glance(incoming))
+            for column in missing:
+                self.memory.declare(column.name, rows[column.name], default=column.default)
+
+    def _rows_to_keep(self, incoming: Batch, update: Update) -> Mapping[str, Tensor]:
+        """Return what the objective keeps of each newcomer, from the pass that taught it last."""
+        if self.memory is None or not self.objective.columns:
+            return {}
+        rows = self._rows_of(incoming, update.incoming_outputs)
+        for column in self.objective.columns:  # there may be more classes than at first
+            self.memory.declare(column.name, rows[column.name], default=column.default)
+        return rows
+
+    def _rows_of(self, incoming: Batch, outputs: object) -> Mapping[str, Tensor]:
+        return kept_rows(self.objective, outputs, incoming.labels)
+
     def _place(
         self,
         incoming: Batch,
         admitted: Int64[Tensor, " admitted"],
         margins: MarginWatch | None,
+        kept: Mapping[str, Tensor],
         transaction: Transaction,
     ) -> Written:
         """WHICH SLOT each admitted newcomer takes."""
@@ -425,7 +481,7 @@ class Learner:
         if fit.dropping is not None:
             transaction.write(fit.dropping)
         known = placement.scores, fit.stored_scores, increments
-        transaction.write(fit.written.prepared(memory, incoming, *known))
+        transaction.write(fit.written.prepared(memory, incoming, *known, kept))
         if fit.falling is not None:
             transaction.write(fit.falling)
         return fit.written
@@ -453,7 +509,9 @@ class Learner:
         self._remember_model(transaction)
         transaction.afterwards(partial(generator.set_state, generator.get_state()))
         self._lend_generator(transaction)
-        outputs = network.predict(inputs, batch_size=batch_size)
+        moment = self.step, self.seen
+        view = ModelView(network, self.memory, batch_size, moment, transaction)
+        outputs = self.predictor(inputs, view)
         check_untouched(inputs, versions)
         return outputs
 
@@ -468,7 +526,7 @@ class Learner:
             path: A file that `save` wrote.
             changed: What this learner has otherwise on purpose: `"capacity"`, `"storage"`,
                 `"retrieval"`, `"replay"`, `"rule"`, `"optimizer"`, `"iterations"`, `"passes"`,
-                `"weighs"`. A smaller memory goes on with a uniform sample of the stored examples, a
+                `"weighs"`, `"objective"`, `"predictor"`. A smaller memory goes on with a uniform sample of the stored examples, a
                 larger one with all of them; another storage or optimizer starts without what the
                 saved one remembered.
 
@@ -488,13 +546,15 @@ class Learner:
         storage: Storage | None = None,
         retrieval: Retrieval | None = None,
         rule: Rule | None = None,
+        objective: Objective | None = None,
+        predictor: Predictor | None = None,
         memory_device: torch.device | str = "cpu",
         codec: Codec | None = None,
         **options: Any,
     ) -> "Learner":
         """Build the learner that was saved, and continue from there.
 
-        Memory, storage, retrieval and rule are built as they were. Parts of your own, and what is
+        Memory, storage, retrieval, rule, objective and predictor are built as they were. Parts of your own, and what is
         code (`loss`, `transform`, `collate`, `augment`), must be passed.
 
         Args:
@@ -504,6 +564,8 @@ class Learner:
             storage: In place of the saved one's, if that was your own.
             retrieval: Likewise.
             rule: Likewise.
+            objective: Likewise.
+            predictor: Likewise.
             memory_device: Where the examples live.
             codec: As for `Memory`.
             **options: `loss`, `transform`, `collate`, `augment`, as for `Learner`.
@@ -522,6 +584,8 @@ class Learner:
             storage=storage,
             retrieval=retrieval,
             rule=rebuilt("rule", parts["rule"]) if rule is None else rule,
+            objective=objective or rebuilt("objective", parts.get("objective", "none")),
+            predictor=predictor or rebuilt("predictor", parts.get("predictor", "none")),
             label_map=LabelMap() if parts.get("label map") else None,
             **{key: parts[key] for key in ("iterations", "passes", "weighs") if key in parts},
             **options,
@@ -541,8 +605,10 @@ class Learner:
                 "evaluate, use `predict`, which needs no switching."
             )
         who = None
-        if self._network.classifies:
+        if self.objective.is_cross_entropy:
             who = "the default cross entropy loss"
+        elif self.objective.needs_classes:
+            who = type(self.objective).__name__
         elif self.storage is not None and self.storage.needs_classes:
             who = type(self.storage).__name__
         if isinstance(labels, Tensor):  # before anything else is asked of them
@@ -565,6 +631,12 @@ class Learner:
         if not isinstance(labels, Iterable):
             raise TypeError(f"`labels` is a {type(labels).__name__}; pass one name per example.")
         return self.label_map.encode(labels)
+
+    def _note_classes(self, labels: Tensor, transaction: Transaction) -> None:
+        """Note which classes have come, if the objective asks for them."""
+        if self.objective.needs_classes_seen:
+            transaction.on_failure(self._classes_seen.way_back())
+            self._classes_seen.add(labels)
 
     def _make_room_for_classes(self, labels: Tensor, transaction: Transaction) -> None:
         """Widen a head that grows to the classes that have come."""
@@ -622,6 +694,8 @@ class Learner:
         The move is then the step's last act, and no weight needs to be copied in case of failure.
         """
         if self.iterations > 1 or not is_plain_sgd(self.optimizer):
+            return False
+        if self.predictor.follows_weights:
             return False
         if self.storage is None:
             return True

@@ -1,6 +1,6 @@
 """From a storage policy's answer to slots that are really written."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,6 +42,7 @@ class Written:
         scores: Float[Tensor, " admitted"] | None,
         stored_scores: Float[Tensor, " filled"] | None,
         increments: Float[Tensor, " admitted"] | None,
+        kept: Mapping[str, Tensor],
     ) -> Callable[[], None]:
         """Return what writes the newcomers and what is known of them; it may be called again."""
 
@@ -54,6 +55,9 @@ class Written:
         arrived_at = memory.seen + 1 + self.examples
         margins = None if increments is None else of_written(increments)
         scores = None if scores is None else of_written(scores)
+        declared = {name: rows[self.examples.to(rows.device)].cpu() for name, rows in kept.items()}
+        if newcomers.weights is not None:
+            declared[WEIGHT] = newcomers.weights
         ids = None if incoming.ids is None else [incoming.ids[i] for i in self.examples.tolist()]
 
         def write() -> None:
@@ -65,7 +69,7 @@ class Written:
                 *(self.slots, newcomers.inputs, newcomers.labels),
                 arrived_at=arrived_at,
                 ids=ids,
-                declared=None if newcomers.weights is None else {WEIGHT: newcomers.weights},
+                declared=declared,
             )
             if margins is not None:
                 memory.margin_increment.index_copy_(0, self.slots, margins)

@@ -13,6 +13,7 @@ from torch import Tensor
 from recollect import nested
 from recollect.errors import CheckpointError
 from recollect.memory.columns import Codec, Column, PlainCodec, column_for, column_from_state
+from recollect.memory.declared import Declared, with_capacity, with_column, write_rows
 from recollect.memory.saved import SavedFacts, checked_state, of_column
 from recollect.memory.slot import Id, Slot
 from recollect.ragged import Ragged
@@ -95,7 +96,7 @@ class Memory:
         self.clock = 0  # updates of the model so far; ages are counted in it
         self._filled = 0
         self._own_ids: dict[int, Id] = {}  # by slot; others go by `arrived_at`
-        self._declared: dict[str, tuple[Tensor, float]] = {}  # rows by slot, and their default
+        self._declared: Declared = {}
         self._stored: list[Column] = []
         self._structure: object = None  # as `nested.skeleton` describes it
         self._labels = torch.empty(0, device=self.device)
@@ -193,6 +194,7 @@ class Memory:
             score=float(self.score[index]),
             arrived_at=int(self.arrived_at[index]),
             id=self.id_of(index),
+            columns={name: rows[index].clone() for name, (rows, _) in self._declared.items()},
         )
 
     def id_of(self, slot: int) -> Id:
@@ -266,8 +268,7 @@ class Memory:
         self._counts.index_copy_(0, slots, counts)
         self._measures.index_fill_(0, slots, 0.0)
         for name, (rows, default) in self._declared.items():
-            given = (declared or {}).get(name)
-            rows[slots] = default if given is None else given.to(rows)
+            write_rows(rows, slots, default, (declared or {}).get(name))
         if self._own_ids or ids is not None:
             named = slots.tolist()
             for slot in named:
@@ -326,19 +327,43 @@ class Memory:
     def declare(self, name: str, like: Tensor, *, default: float) -> None:
         """Keep one more row per slot, such as a weight, if it is not kept already.
 
+        Rows that are kept already, and hold fewer numbers than these, get as many.
+
         Args:
             name: By which `declared` and `write` know it.
             like: Rows of the shape and dtype to keep.
             default: What stands for examples that came without.
+
+        Raises:
+            ValueError: Rows of another kind are kept under this name.
         """
-        if name not in self._declared:
-            rows = torch.full((self.capacity, *like.shape[1:]), default, dtype=like.dtype)
-            self._declared = self._declared | {name: (rows, default)}
+        before = self._declared
+        self._declared = with_column(before, name, like, default, self.capacity)
+        if self._declared is not before:
             self._check_one_fits()
 
     def declared(self, name: str, slots: Int64[Tensor, " slots"]) -> Tensor | None:
         """Return the rows of a declared column in `slots`; None if there is no such column."""
         return self._declared[name][0][slots] if name in self._declared else None
+
+    @property
+    def declared_names(self) -> tuple[str, ...]:
+        """Names of the declared columns."""
+        return tuple(self._declared)
+
+    def note(self, name: str, slots: Int64[Tensor, " slots"], rows: Tensor) -> None:
+        """Write rows of a declared column."""
+        self._declared[name][0][slots] = rows.to(self._declared[name][0])
+
+    def way_back_from_note(self, name: str, slots: Int64[Tensor, " slots"]) -> Callable[[], None]:
+        """Remember rows of a declared column, and return what puts them back."""
+        column = self._declared[name][0]
+        before = column[slots]
+
+        def put_back() -> None:
+            column[slots] = before
+
+        return put_back
 
     def take_columns_of(self, other: "Memory", slots: Int64[Tensor, " slots"]) -> None:
         """Take over all that `other` knows of the examples in `slots`, which are here in order."""
@@ -485,10 +510,7 @@ class Memory:
         self.capacity = capacity
         self._stored = [column.cut(capacity) for column in self._stored]
         self._labels = self._labels[:capacity].clone()
-        self._declared = {
-            name: (rows[:capacity].clone(), default)
-            for name, (rows, default) in self._declared.items()
-        }
+        self._declared = with_capacity(self._declared, capacity, keep=True)
         self._lay_out(self._counts[:capacity].clone(), self._measures[:capacity].clone())
 
     def _begin_with(self, capacity: int) -> None:
@@ -499,6 +521,7 @@ class Memory:
             counts.new_zeros(capacity, counts.shape[1]),
             measures.new_zeros(capacity, measures.shape[1]),
         )
+        self._declared = with_capacity(self._declared, capacity, keep=False)
 
     def _empty_slot(self, index: int = 0) -> IndexError:
         filled = f"filled slots are 0 to {len(self) - 1}"

@@ -1,6 +1,6 @@
 """One stored example and what is known of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
@@ -21,6 +21,7 @@ class Slot:
         score: Likewise.
         arrived_at: Which example of the stream it was, from 1.
         id: The caller's name for it, else `arrived_at`.
+        columns: What parts have declared to keep of it, by name.
     """
 
     index: int
@@ -32,3 +33,4 @@ class Slot:
     score: float
     arrived_at: int
     id: Id
+    columns: dict[str, Tensor] = field(default_factory=dict)

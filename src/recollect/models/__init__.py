@@ -1,4 +1,4 @@
-"""Networks of the paper's benchmarks, and a last layer that grows."""
+"""Networks of the paper's benchmarks, and other last layers: one that grows, a projection."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -7,10 +7,20 @@ from torch import nn
 
 from recollect.models.growing_head import GrowingHead, with_growing_head
 from recollect.models.mlp import mlp
+from recollect.models.projection import Projection, with_projection
 from recollect.models.reduced_resnet18 import reduced_resnet18
 from recollect.models.seeded import seeded
 
-__all__ = ["BUILDERS", "GrowingHead", "mlp", "reduced_resnet18", "seeded", "with_growing_head"]
+__all__ = [
+    "BUILDERS",
+    "GrowingHead",
+    "Projection",
+    "mlp",
+    "reduced_resnet18",
+    "seeded",
+    "with_growing_head",
+    "with_projection",
+]
 
 #: What a spec can name. Arguments that follow from the data, such as `num_classes`,
 #: `in_features` and `image_size`, are given by the benchmark; the others are options.

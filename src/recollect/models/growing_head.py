@@ -95,6 +95,12 @@ def with_growing_head(model: nn.Module, *, at: str | None = None) -> nn.Module:
         at: Path of the layer, such as `"classifier"`; None takes the last linear layer that
             `named_modules` lists.
     """
+    path, layer = last_linear(model, at)
+    return put_at(model, path, _taking_over(layer))
+
+
+def last_linear(model: nn.Module, at: str | None) -> tuple[str, nn.Linear]:
+    """Return path and module of the linear layer at `at`, or of the last one."""
     layers = {path: layer for path, layer in model.named_modules() if isinstance(layer, nn.Linear)}
     if not layers:
         raise ValueError("`model` has no linear layer; build its end with `GrowingHead`.")
@@ -104,11 +110,15 @@ def with_growing_head(model: nn.Module, *, at: str | None = None) -> nn.Module:
             f"`at` is {at!r}, which is no linear layer of the model; choose one of "
             f"{', '.join(map(repr, layers))}."
         )
-    head = _taking_over(layers[path])
+    return path, layers[path]
+
+
+def put_at(model: nn.Module, path: str, layer: nn.Module) -> nn.Module:
+    """Put a layer in the place of the one at `path`, and return the model."""
     if not path:
-        return head
+        return layer
     owner, _, name = path.rpartition(".")
-    setattr(model.get_submodule(owner), name, head)
+    setattr(model.get_submodule(owner), name, layer)
     return model
 
 

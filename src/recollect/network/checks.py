@@ -197,8 +197,10 @@ def _check_classes(labels: Tensor, who: str) -> None:
         raise ValueError(f"`labels` holds {smallest}; classes count from 0.")
 
 
-def check_logits(outputs: object, labels: Tensor) -> Float[Tensor, "examples classes"]:
-    """Refuse model outputs that cannot be logits for `labels`."""
+def check_logits(
+    outputs: object, labels: Tensor, *, views: int = 1
+) -> Float[Tensor, "outputs classes"]:
+    """Refuse model outputs that cannot be logits for `labels`, so many of each."""
     expected = "a (examples, classes) tensor of logits"
     if not isinstance(outputs, Tensor):
         raise TypeError(
@@ -210,7 +212,7 @@ def check_logits(outputs: object, labels: Tensor) -> Float[Tensor, "examples cla
             f"the model returned shape {tuple(outputs.shape)} and dtype {outputs.dtype}; "
             f"return {expected}."
         )
-    if outputs.shape[0] != labels.shape[0]:
+    if outputs.shape[0] != views * labels.shape[0]:
         raise ValueError(
             f"the model returned {len(outputs)} rows for {len(labels)} examples; return {expected}."
         )

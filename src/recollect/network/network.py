@@ -1,7 +1,7 @@
 """The model with its loss: passes that train, and passes that only look."""
 
 from contextlib import AbstractContextManager, nullcontext
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from typing import Any, Final
 
 import torch
@@ -12,17 +12,18 @@ from recollect import nested
 from recollect.choices import Weighs
 from recollect.gradients import Groups, mixes_examples
 from recollect.gradients.precision import running_autocast
-from recollect.models import GrowingHead
+from recollect.models import GrowingHead, Projection
 from recollect.network.autocast import Autocast
 from recollect.network.batch import Batch
 from recollect.network.changes import ModelWatch
+from recollect.network.classes_seen import ClassesSeen
 from recollect.network.inputs.channels_last import channels_last, may_gain, takes_channels_last
 from recollect.network.inputs.preparing import Collate, Preparation, Transform
-from recollect.network.outputs import put_together
-from recollect.network.per_example import Loss, per_example_loss
+from recollect.network.outputs import by_example, put_together
 from recollect.network.ways.autograd import ByAutograd
 from recollect.network.ways.by_hand import ByHand, Chain
 from recollect.network.ways.contract import Numbers, Pass, Request, Way
+from recollect.objectives import Objective
 from recollect.rollback.generators import KeepingGenerators, SameDraws
 from recollect.rollback.without_trace import EvaluatingUnseen, LeavingNoTrace
 
@@ -40,24 +41,25 @@ _MODE_FREE: Final = frozenset(
 
 
 class Network:
-    """A model, how examples become its input, and the loss of each example."""
+    """A model, how examples become its input, and what is asked of its outputs."""
 
     def __init__(
         self,
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
         *,
-        loss: Loss | None,
+        objective: Objective,
         transform: Transform | None,
         collate: Collate | None = None,
         augment: Transform | None = None,
         weighs: Weighs = "losses",
+        classes_seen: ClassesSeen | None = None,
     ) -> None:
         self.model, self._optimizer = model, optimizer
         self._weighs = weighs
-        self._loss = per_example_loss(loss)
+        self.objective = objective
+        self.classes_seen = classes_seen or ClassesSeen()
         self._preparation = Preparation(collate, transform, augment)
-        self.classifies = self._loss is None
         self._autocast = Autocast()
         self._watch = ModelWatch(model, optimizer)
         self._held: dict[str, nn.Parameter] = {}
@@ -68,7 +70,7 @@ class Network:
     @property
     def may_draw(self) -> bool:
         """Whether a pass may draw from torch's own generator, as dropout does."""
-        return not self.is_mode_free or self._preparation.may_draw or self._loss is not None
+        return not self.is_mode_free or self._preparation.may_draw or self.objective.draws
 
     @property
     def dtype(self) -> torch.dtype:
@@ -117,10 +119,15 @@ class Network:
         trainable = [parameter.requires_grad for parameter in self._held.values()]
         self.parameters = {name: p for name, p in self._held.items() if p.requires_grad}
         self._by_autograd = ByAutograd(
-            self.model, self.parameters, loss=self._loss, autocast=self._autocast
+            self.model,
+            self.parameters,
+            objective=self.objective,
+            classes_seen=self.classes_seen,
+            autocast=self._autocast,
         )
         self.engine = self._by_autograd.engine
-        chain = Chain.of(self.model, self.parameters) if self.classifies else None
+        plain = self.objective.is_cross_entropy
+        chain = Chain.of(self.model, self.parameters) if plain else None
         limit = self.engine.limit_bytes
         self._by_hand = None if chain is None else ByHand(chain, self.model, limit)
         self.num_weights = sum(parameter.numel() for parameter in self.parameters.values())
@@ -183,7 +190,7 @@ class Network:
 
     def differentiate(self, batch: Batch, coefficients: Numbers) -> Pass:
         """Return the gradient of `coefficients . losses`, one coefficient per example."""
-        prepared = self._prepared(batch.inputs, trains=batch.trains)
+        prepared = self._views(batch)
         return self._way(prepared, batch).differentiate(prepared, batch, coefficients)
 
     def measure(self, batch: Batch, *, incoming: int) -> Pass:
@@ -225,7 +232,7 @@ class Network:
         return self._measure(batch, Request(coefficients, groups, scales))
 
     def _measure(self, batch: Batch, request: Request) -> Pass:
-        prepared = self._prepared(batch.inputs, trains=batch.trains)
+        prepared = self._views(batch)
         return self._way(prepared, batch).measure(prepared, batch, request)
 
     def _way(self, prepared: object, batch: Batch | None = None) -> Way:
@@ -256,8 +263,15 @@ class Network:
     def look(self, batch: Batch) -> Float[Tensor, " examples"]:
         """Return losses with the model in the mode it is in, leaving no trace."""
         with self.unseen():
-            prepared = self._prepared(batch.inputs, trains=batch.trains)
+            prepared = self._views(batch)
             return self._way(prepared, batch).losses(prepared, batch)[1]
+
+    @torch.no_grad()
+    def glance(self, batch: Batch) -> object | None:
+        """Return outputs with the model in the mode it is in, a row per example, likewise."""
+        with self.unseen():
+            prepared = self._prepared(batch.inputs)
+            return by_example(self._way(prepared, batch).outputs(prepared), len(batch))
 
     @torch.no_grad()
     def predict(self, inputs: object, *, batch_size: int | None = None) -> Any:
@@ -276,14 +290,59 @@ class Network:
             return parts[0]
         return put_together(parts, [min(size, count - start) for start in starts])
 
+    @torch.no_grad()
+    def features(self, inputs: object, layer: str, *, size: int) -> Tensor:
+        """Return what a layer is given in evaluation mode, leaving no trace.
+
+        The caller takes hooks off again, also if it is interrupted.
+        """
+        given: list[Tensor] = []
+        hook = self.model.get_submodule(layer).register_forward_pre_hook(
+            lambda _, arguments: given.append(arguments[0].detach())
+        )
+        try:
+            self.predict(inputs, batch_size=size)
+        finally:
+            hook.remove()
+        return torch.cat([part.flatten(1) for part in given])
+
+    @property
+    def last_layer(self) -> str:
+        """Path of the layer that turns features into outputs: the last linear one, or what stands
+        in its place.
+        """
+        paths = [
+            path
+            for path, module in self.model.named_modules()
+            if isinstance(module, nn.Linear | Projection)
+        ]
+        if not paths:
+            raise ValueError(
+                f"the model, a {type(self.model).__name__}, has no linear layer; name the layer "
+                "that takes its features, as `NearestClassMean(layer=...)`."
+            )
+        outer = [path for path in paths if not any(_lies_in(path, other) for other in paths)]
+        return outer[-1]
+
     @property
     def device(self) -> torch.device:
         """Where the model lives."""
         return self._placed.device
 
+    def _views(self, batch: Batch) -> object:
+        """Prepare as many views of the examples as the objective asks for, one after the other."""
+        views = [
+            self._prepared(batch.inputs, trains=batch.trains) for _ in range(self.objective.views)
+        ]
+        return reduce(nested.concat, views)
+
     def _prepared(self, inputs: object, *, trains: bool = False) -> object:
         prepared = self._preparation(inputs, self.device, trains=trains)
         return channels_last(prepared) if self._channels_last else prepared
+
+
+def _lies_in(path: str, other: str) -> bool:
+    return path != other and (not other or path.startswith(f"{other}."))
 
 
 @lru_cache(maxsize=64)

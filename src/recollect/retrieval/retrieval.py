@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from recollect.memory import Memory
+from recollect.memory import Memory, MemoryColumn
 
 
 @runtime_checkable
@@ -20,6 +20,11 @@ class Probe(Protocol):
     def losses_after(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
         """Loss of each slot's example after a virtual step on the incoming batch alone."""
 
+    def note(
+        self, column: str, slots: Int64[Tensor, " slots"], values: Float[Tensor, " slots"]
+    ) -> None:
+        """Let the learner write numbers to a memory column that the policy declared."""
+
 
 class Retrieval(ABC):
     """Choose the slots to replay beside the incoming batch."""
@@ -29,6 +34,11 @@ class Retrieval(ABC):
     draws: ClassVar[bool] = True
     #: The most slots `select` returns.
     replay: int
+
+    @property
+    def columns(self) -> tuple[MemoryColumn, ...]:
+        """What the memory keeps of each stored example for the policy, a number each."""
+        return ()
 
     @abstractmethod
     def select(

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from recollect.gradients import Measurement, gram_of, one_by_one
 from recollect.network.batch import Batch
 from recollect.network.network import Network
+from recollect.objectives.loss import objective_of
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -16,7 +17,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 def network(model: nn.Module, *, loss: Loss | None = None) -> Network:
     """Join a model with an optimizer that holds all of its parameters."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    return Network(model, optimizer, loss=loss, transform=None)
+    return Network(model, optimizer, objective=objective_of(loss), transform=None)
 
 
 def measured(owner: Network, inputs: Tensor, labels: Tensor, *, incoming: int = 0) -> Measurement:

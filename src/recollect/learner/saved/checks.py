@@ -27,7 +27,7 @@ def refuse(what: str) -> CheckpointError:
 #: What `Learner.load` may be told to go on without.
 CHANGEABLE: Final = (
     *("capacity", "storage", "retrieval", "replay", "rule", "optimizer"),
-    *("iterations", "passes", "weighs"),
+    *("iterations", "passes", "weighs", "objective", "predictor"),
 )
 
 

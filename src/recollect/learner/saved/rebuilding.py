@@ -3,7 +3,7 @@
 import ast
 from typing import Any, Final
 
-from recollect import retrieval, rules, storage
+from recollect import objectives, predictors, retrieval, rules, storage
 from recollect.errors import CheckpointError
 
 _OURS: Final = {
@@ -12,7 +12,13 @@ _OURS: Final = {
         for kind in (getattr(module, name) for name in module.__all__)
         if isinstance(kind, type)
     }
-    for what, module in (("storage", storage), ("retrieval", retrieval), ("rule", rules))
+    for what, module in (
+        ("storage", storage),
+        ("retrieval", retrieval),
+        ("rule", rules),
+        ("objective", objectives),
+        ("predictor", predictors),
+    )
 }
 
 
@@ -20,7 +26,7 @@ def rebuilt(what: str, described: object) -> Any:
     """Build the part that `describe` described; None if there was none.
 
     Args:
-        what: `"storage"`, `"retrieval"` or `"rule"`.
+        what: `"storage"`, `"retrieval"`, `"rule"`, `"objective"` or `"predictor"`.
         described: As the checkpoint has it.
 
     Raises:

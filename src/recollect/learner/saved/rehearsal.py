@@ -67,7 +67,7 @@ def _can_step(learner: "Learner") -> bool:
 def _check_answers(learner: "Learner") -> None:
     """Refuse examples in memory that the model does not take, or has no class for."""
     memory = learner.memory
-    if memory is None or memory.is_empty or not learner._network.classifies:
+    if memory is None or memory.is_empty or not learner.objective.takes_logits:
         return
     dtype = next(learner.model.parameters()).dtype
 
@@ -77,7 +77,8 @@ def _check_answers(learner: "Learner") -> None:
     slots = torch.arange(2) % len(memory)  # two, because some layers take no single example
     inputs, _ = memory.read(slots)
     try:
-        logits = learner.predict(nested.map_leaves(as_weights, inputs))
+        logits = learner._network.predict(nested.map_leaves(as_weights, inputs))
+        learner.predict(nested.map_leaves(as_weights, inputs))
     except Exception as error:
         raise refuse(f"the model does not take what the memory holds ({_named(error)})") from error
     if isinstance(logits, Tensor) and logits.ndim == 2:

@@ -27,7 +27,7 @@ from recollect.learner.saved.rehearsal import rehearse
 from recollect.learner.saved.takeover import take_over_whole
 from recollect.memory import Codec, Memory
 from recollect.memory.resizing import resized
-from recollect.memory.saved import all_finite, checked_state
+from recollect.memory.saved import MOST, all_finite, checked_state
 from recollect.rollback.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -42,7 +42,12 @@ def describe(part: object) -> str:
     name = f"{kind.__module__}.{kind.__qualname__}"
     if not dataclasses.is_dataclass(part):
         return name
-    settings = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
+    settings = {
+        field.name: getattr(part, field.name)
+        for field in dataclasses.fields(part)
+        # Left out at its default: files of before the field was there are of the same part.
+        if not (field.metadata.get("later") and getattr(part, field.name) == field.default)
+    }
     return f"{name}({', '.join(f'{key}={_shown(value)}' for key, value in settings.items())})"
 
 
@@ -69,6 +74,7 @@ def learner_checkpoint(learner: "Learner") -> Checkpoint:
         tensors |= {f"memory.{name}": tensor for name, tensor in memory_tensors.items()}
     if learner.storage is not None:
         tensors |= {f"storage.{name}": t for name, t in learner.storage.state().items()}
+    tensors |= {f"predictor.{name}": t for name, t in learner.predictor.state().items()}
     for name, generator in learner.generators.items():
         tensors[f"generator.{name}"] = generator.get_state()
     facts: dict[str, object] = {
@@ -81,6 +87,8 @@ def learner_checkpoint(learner: "Learner") -> Checkpoint:
     }
     if learner.label_map is not None:
         facts["label map"] = learner.label_map.state()
+    if learner.objective.needs_classes_seen:
+        facts["classes seen"] = learner._classes_seen.numbers.tolist()
     extra = {path: module.get_extra_state() for path, module in _with_extra_state(learner.model)}
     if extra:
         facts["extra state"] = pack(extra, "extra state", tensors)
@@ -119,7 +127,7 @@ def _check_statistics(model: nn.Module) -> None:
 
 def _has_classes(learner: "Learner") -> bool:
     needed = learner.storage is not None and learner.storage.needs_classes
-    return learner._network.classifies or needed
+    return learner.objective.needs_classes or needed
 
 
 def restore_learner(
@@ -152,6 +160,8 @@ class _Saved:
     optimizer: dict[str, object] | None  # None: it is another one
     memory: Memory | None
     storage: Mapping[str, Tensor] | None  # likewise
+    predictor: Mapping[str, Tensor]
+    classes_seen: list[int]
     generators: Mapping[str, Tensor]
     step: int
     seen: int
@@ -175,6 +185,9 @@ class _Saved:
             learner.memory.take_over(self.memory)
         if learner.storage is not None and storage is not None:
             learner.storage.restore(storage)
+        learner.predictor.restore(self.predictor)
+        transaction.on_failure(learner._classes_seen.way_back())
+        learner._classes_seen.take(self.classes_seen)
         for name, generator in learner.generators.items():
             generator.set_state(self.generators[name])
         learner.step, learner.seen = self.step, self.seen
@@ -198,14 +211,17 @@ def _checked(learner: "Learner", checkpoint: Checkpoint, changed: Collection[str
     numbers = None
     if learner.label_map is not None:
         numbers = learner.label_map.numbers_in(facts.get("label map"))
+    memory = _checked_memory(learner, checkpoint, changed)
     return _Saved(
         model,
         num_classes,
         numbers,
         extra,
         optimizer,
-        _checked_memory(learner, checkpoint, changed),
+        memory,
         None if "storage" in changed else checkpoint.within("storage"),
+        {} if "predictor" in changed else _checked_predictor(checkpoint),
+        _checked_classes(learner, facts.get("classes seen"), memory, changed),
         generators,
         checked_count(facts, "step"),
         checked_count(facts, "seen"),
@@ -250,6 +266,27 @@ def _checked_memory(
     return memory
 
 
+def _checked_predictor(checkpoint: Checkpoint) -> dict[str, Tensor]:
+    saved = checkpoint.within("predictor")
+    for name, tensor in saved.items():
+        if not all_finite(tensor):
+            raise refuse(f"`{name}` of the predictor holds NaN or infinite values")
+    return saved
+
+
+def _checked_classes(
+    learner: "Learner", saved: object, memory: Memory | None, changed: Collection[str]
+) -> list[int]:
+    """Return the classes seen; those in memory if the saved objective did not ask."""
+    if not learner.objective.needs_classes_seen:
+        return []
+    if saved is None and "objective" in changed:
+        return [] if memory is None else memory.labels.unique().tolist()
+    if not isinstance(saved, list) or not all(type(n) is int and 0 <= n <= MOST for n in saved):
+        raise refuse("the classes seen are no whole numbers from 0")
+    return saved
+
+
 def parts_of(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return what a checkpoint says of its learner's parts."""
     parts = checkpoint.facts.get("parts")
@@ -285,6 +322,10 @@ def _parts(learner: "Learner") -> dict[str, object]:
         "passes": learner.passes,
         "generators": {n: str(g.device.type) for n, g in learner.generators.items()},
     }
+    if learner.objective.is_recorded:
+        parts["objective"] = describe(learner.objective)
+    if learner.predictor.is_recorded:
+        parts["predictor"] = describe(learner.predictor)
     if learner.label_map is not None:
         parts["label map"] = True
     if any(isinstance(layer, _BatchNorm) for layer in learner.model.modules()):

@@ -44,6 +44,8 @@ def take_over_whole(
 def _remember(learner: "Learner", transaction: Transaction) -> None:
     """Remember everything; what a user's code puts back comes last, for it may raise again."""
     transaction.on_failure(_way_back_of_storage(learner))
+    kept_predictor = {name: tensor.clone() for name, tensor in learner.predictor.state().items()}
+    transaction.on_failure(partial(learner.predictor.restore, kept_predictor))
     for module in learner.model.modules():
         if type(module).get_extra_state is not torch.nn.Module.get_extra_state:
             kept = copy.deepcopy(module.get_extra_state())

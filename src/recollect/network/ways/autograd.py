@@ -7,9 +7,9 @@ from typing import Any, final
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional as F
 from typing_extensions import override
 
+from recollect import nested
 from recollect.gradients import GradientEngine, Measurement
 from recollect.gradients import Objective as Measured
 from recollect.gradients.capture import eagerly, is_compiled
@@ -17,10 +17,12 @@ from recollect.gradients.precision import at_least
 from recollect.network.autocast import Autocast
 from recollect.network.batch import Batch
 from recollect.network.checks import check_logits, check_not_probabilities, checked_losses
+from recollect.network.classes_seen import ClassesSeen
+from recollect.network.contributions import contributions, undefined
 from recollect.network.explain import EXPLAINED, loss_failed, model_failed
 from recollect.network.outputs import by_example
-from recollect.network.per_example import Loss
 from recollect.network.ways.contract import Numbers, Pass, Request, Way
+from recollect.objectives import Answers, Objective
 
 
 @final
@@ -30,7 +32,8 @@ class ByAutograd(Way):
     Args:
         model: The model.
         parameters: Those to differentiate, by name.
-        loss: One value per example; None is cross entropy on logits.
+        objective: What is asked of outputs.
+        classes_seen: Those of the stream so far, if the objective asks.
         autocast: The precision that passes run in.
     """
 
@@ -39,28 +42,33 @@ class ByAutograd(Way):
         model: nn.Module,
         parameters: Mapping[str, nn.Parameter],
         *,
-        loss: Loss | None,
+        objective: Objective,
+        classes_seen: ClassesSeen,
         autocast: Autocast,
     ) -> None:
         self._model, self._parameters = model, parameters
-        self._loss, self._autocast = loss, autocast
+        self._objective, self._classes_seen = objective, classes_seen
+        self._names = [column.name for column in objective.columns]
+        self._autocast = autocast
         self.engine = GradientEngine(model, parameters)
         self._measurable = eagerly if is_compiled(model) else nullcontext
         self._seen_logits = False
 
     @override
     def differentiate(self, prepared: object, batch: Batch, coefficients: Numbers) -> Pass:
-        outputs, losses = self.losses(prepared, batch)
+        outputs, losses, _ = self._taken_apart(prepared, batch)
         objective = losses @ coefficients(losses.dtype, losses.device)
         found = torch.autograd.grad(objective, list(self._parameters.values()), allow_unused=True)
         pairs = zip(self._parameters, found, strict=True)
         gradients = {name: gradient for name, gradient in pairs if gradient is not None}
-        return Pass(losses.detach(), by_example(outputs, len(batch)), gradients)
+        return Pass(losses.detach(), self._by_example(outputs, batch), gradients)
 
     @override
     def measure(self, prepared: object, batch: Batch, request: Request) -> Pass:
         with self._measurable():
-            outputs, losses = self.losses(prepared, batch)
+            outputs, losses, are_apart = self._taken_apart(prepared, batch)
+        if not are_apart:
+            raise undefined(type(self._objective).__name__)
         kind = losses.dtype, losses.device
         asked = Measured(losses, request.coefficients(*kind), request.groups, request.scales(*kind))
         found: Measurement
@@ -68,7 +76,7 @@ class ByAutograd(Way):
             found = self.engine.measure_losses(asked, to_be_joined=request.is_joined)
         else:
             found = self.engine.measure(asked)
-        return Pass(losses.detach(), by_example(outputs, len(batch)), found)
+        return Pass(losses.detach(), self._by_example(outputs, batch), found)
 
     @override
     def losses(self, prepared: object, batch: Batch) -> tuple[object, Float[Tensor, " examples"]]:
@@ -76,27 +84,53 @@ class ByAutograd(Way):
             outputs, losses = self._found_losses(prepared, batch)
         return outputs, losses if batch.weights is None else losses * batch.weights.to(losses)
 
+    def _taken_apart(
+        self, prepared: object, batch: Batch
+    ) -> tuple[object, Float[Tensor, " examples"], bool]:
+        """Return outputs, losses, and whether the gradient of each loss is an example's own."""
+        outputs, losses = self.losses(prepared, batch)
+        if not self._objective.couples:
+            return outputs, losses, True
+        apart = contributions(losses, outputs, batch, self._objective.views)
+        return (outputs, losses, False) if apart is None else (outputs, apart, True)
+
+    def _by_example(self, outputs: object, batch: Batch) -> object | None:
+        """Return the outputs of each example, in its first view."""
+        count, views = len(batch), self._objective.views
+        found = by_example(outputs, views * count)
+        if views == 1 or found is None:
+            return found
+        return nested.map_leaves(lambda leaf: leaf[:count], found)
+
     def _found_losses(
         self, prepared: object, batch: Batch
     ) -> tuple[object, Float[Tensor, " examples"]]:
-        outputs = self._called(prepared)
+        outputs, objective = self._called(prepared), self._objective
         like = next(iter(self._parameters.values()))
         labels = batch.labels.to(like.device)
         # Half a precision is enough to pass a network, not to add up and compare what came out.
-        if self._loss is not None:
-            try:
-                found = self._loss(outputs, labels)
-            except EXPLAINED as error:
-                raise loss_failed(error, outputs, labels) from error
-            losses = checked_losses(found, len(batch))
-            return outputs, at_least(losses, like.dtype)
-        logits = check_logits(outputs, labels)
-        if not self._seen_logits and logits.requires_grad:  # else they have no history to look at
-            check_not_probabilities(logits)
-            self._seen_logits = True
-        logits = at_least(logits, like.dtype)
-        losses = F.cross_entropy(logits, labels.long(), reduction="none")
-        return logits, checked_losses(losses, len(batch))
+        if objective.takes_logits:
+            logits = check_logits(outputs, labels, views=objective.views)
+            # Without gradients they have no history to look at.
+            if not self._seen_logits and logits.requires_grad:
+                check_not_probabilities(logits)
+                self._seen_logits = True
+            outputs = at_least(logits, like.dtype)
+        answers = Answers(
+            outputs,
+            labels,
+            batch.origins,
+            {name: batch.columns[name].to(like.device) for name in self._names}
+            if batch.columns
+            else {},
+            self._classes_seen.numbers,
+            objective.views,
+        )
+        try:
+            found = objective(answers)
+        except EXPLAINED as error:
+            raise loss_failed(error, outputs, labels) from error
+        return outputs, at_least(checked_losses(found, len(batch)), like.dtype)
 
     @override
     def outputs(self, prepared: object) -> Any:

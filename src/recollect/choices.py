@@ -5,7 +5,7 @@ this instead; tests hold it to the parts themselves.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, get_args, get_origin
 
 Passes = Literal["joint", "separate", "grouped"]
@@ -21,20 +21,38 @@ Beside = Literal["now", "best"]
 
 Value = str | int | float | bool | None
 
+#: What a method is made of.
+PARTS: Final = ("storage", "retrieval", "rule", "objective", "predictor")
+
 
 @dataclass(frozen=True)
 class Row:
-    """A method: one line on it, and the names of its three parts. No storage means no memory."""
+    """A method: one line on it, and the names of its parts. No storage means no memory.
+
+    Attributes:
+        summary: The line.
+        storage: Which slot a newcomer takes.
+        retrieval: Which slots are replayed.
+        rule: How gradients become one update.
+        objective: What is asked of outputs.
+        predictor: How the learner answers.
+        settings: Options of its parts or of the learner that are other than usual.
+        augments: Whether it needs an augmentation, which nobody can choose for all data.
+    """
 
     summary: str
     storage: str | None
     retrieval: str | None
     rule: str
+    objective: str = "CrossEntropy"
+    predictor: str = "Logits"
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    augments: bool = False
 
     @property
     def parts(self) -> dict[str, str]:
         """The parts it has: which, and the name of each."""
-        named = {"storage": self.storage, "retrieval": self.retrieval, "rule": self.rule}
+        named = {part: getattr(self, part) for part in PARTS}
         return {part: name for part, name in named.items() if name is not None}
 
 
@@ -48,6 +66,9 @@ class Option:
         at_least: No number may be below it.
         above: Every number has to be above it.
         at_most: No number may be above it.
+        below: Every number has to be below it.
+        later: Whether records exist of before it was there. It is not written out where it has its
+            default, so that they keep their hash.
     """
 
     kind: Any
@@ -55,6 +76,8 @@ class Option:
     at_least: float | None = None
     above: float | None = None
     at_most: float | None = None
+    below: float | None = None
+    later: bool = False
 
     def complaint(self, value: object) -> str | None:
         """Return what a number, or each of several, should be; None if it is that.
@@ -74,6 +97,8 @@ class Option:
             return f"above {self.above}"
         if self.at_most is not None and value > self.at_most:
             return f"at most {self.at_most}"
+        if self.below is not None and value >= self.below:
+            return f"below {self.below}"
         return None
 
     def kind_in_words(self) -> str:
@@ -91,16 +116,55 @@ class Option:
         return " or ".join("none" if kind is type(None) else kind.__name__ for kind in kinds)
 
 
+# What others are built on, by what is added to their names.
+_BACKBONES: Final[Mapping[str, Row]] = {
+    "er": Row("experience replay", "Reservoir", "Uniform", "GradientSum"),
+    "er-ace": Row(
+        "ER with asymmetric cross entropy",
+        "Reservoir",
+        "Uniform",
+        "GradientSum",
+        objective="AsymmetricCrossEntropy",
+    ),
+    "der++": Row(
+        "dark experience replay, with labels",
+        "Reservoir",
+        "Uniform",
+        "GradientSum",
+        objective="DarkExperience",
+        settings={"beta": 0.5},
+    ),
+    "rar": Row(
+        "repeated augmented rehearsal",
+        "Reservoir",
+        "Uniform",
+        "GradientSum",
+        settings={"iterations": 3},
+        augments=True,
+    ),
+}
+_ADDED: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "p": ("with principal gradient direction", {"rule": "PrincipalDirection"}),
+    "c": ("with confidence reservoir sampling", {"storage": "ConfidenceReservoir"}),
+    "pc": ("with both", {"rule": "PrincipalDirection", "storage": "ConfidenceReservoir"}),
+    "w": ("with a weight on replay", {"rule": "WeightedSum"}),
+    "clip": ("with clipped, weighted replay", {"rule": "ClippedSum"}),
+}
+
+
+def _built_on(backbone: str) -> dict[str, Row]:
+    """Return a backbone, and what PGD, CRS and their controls make of it."""
+    row = _BACKBONES[backbone]
+    added = {
+        f"{backbone}-{suffix}": replace(row, summary=f"{backbone.upper()} {words}", **parts)
+        for suffix, (words, parts) in _ADDED.items()
+    }
+    return {backbone: row, **added}
+
+
 ROWS: Final[Mapping[str, Row]] = {
     "van": Row("the incoming batch alone, no memory", None, None, "GradientSum"),
-    "er": Row("experience replay", "Reservoir", "Uniform", "GradientSum"),
-    "er-p": Row(
-        "ER with principal gradient direction", "Reservoir", "Uniform", "PrincipalDirection"
-    ),
-    "er-c": Row(
-        "ER with confidence reservoir sampling", "ConfidenceReservoir", "Uniform", "GradientSum"
-    ),
-    "er-pc": Row("ER with both", "ConfidenceReservoir", "Uniform", "PrincipalDirection"),
+    **_built_on("er"),
     "er-mir": Row(
         "ER with maximally interfered retrieval", "Reservoir", "MaximallyInterfered", "GradientSum"
     ),
@@ -120,17 +184,43 @@ ROWS: Final[Mapping[str, Row]] = {
     ),
     "er-cb": Row("ER with class-balanced storage", "ClassBalanced", "Uniform", "GradientSum"),
     "er-p-cb": Row("ER-CB with PGD", "ClassBalanced", "Uniform", "PrincipalDirection"),
-    "er-w": Row("ER with a weight on replay", "Reservoir", "Uniform", "WeightedSum"),
     "er-w-mir": Row("ER-W with MIR", "Reservoir", "MaximallyInterfered", "WeightedSum"),
-    "er-clip": Row("ER-W with clipped replay", "Reservoir", "Uniform", "ClippedSum"),
     "er-clip-mir": Row("ER-CLIP with MIR", "Reservoir", "MaximallyInterfered", "ClippedSum"),
     "er-pcgrad": Row("ER with gradient surgery", "Reservoir", "Uniform", "PCGrad"),
     "er-mgda": Row("ER with multiple-gradient descent", "Reservoir", "Uniform", "MGDA"),
     "er-cagrad": Row("ER with conflict-averse gradients", "Reservoir", "Uniform", "CAGrad"),
     "er-upgrad": Row("ER with unconflicting projections", "Reservoir", "Uniform", "UPGrad"),
+    **_built_on("er-ace"),
+    "der": Row(
+        "dark experience replay, from logits alone",
+        "Reservoir",
+        "Uniform",
+        "GradientSum",
+        objective="DarkExperience",
+    ),
+    **_built_on("der++"),
+    **_built_on("rar"),
+    "scr": Row(
+        "supervised contrastive replay",
+        "Reservoir",
+        "Uniform",
+        "GradientSum",
+        objective="SupervisedContrast",
+        predictor="NearestClassMean",
+        augments=True,
+    ),
+    "er-ema": Row(
+        "ER that answers with averaged weights",
+        "Reservoir",
+        "Uniform",
+        "GradientSum",
+        predictor="AveragedWeights",
+    ),
 }
 
 OPTIONS: Final[Mapping[str, Mapping[str, Option]]] = {
+    "AsymmetricCrossEntropy": {"against": Option(Against, "present")},
+    "AveragedWeights": {"decay": Option(float, 0.99, at_least=0, below=1)},
     "AveragedProjection": {},
     "CAGrad": {
         "radius": Option(float, 0.5, at_least=0),
@@ -149,13 +239,23 @@ OPTIONS: Final[Mapping[str, Mapping[str, Option]]] = {
         "age_offset": Option(float, 0.0, at_least=0),
         "within_class": Option(bool, False),
     },
+    "CrossEntropy": {},
+    "DarkExperience": {
+        "alpha": Option(float, 0.3, at_least=0),
+        "beta": Option(float, 0.0, at_least=0),
+    },
     "GSSGreedy": {
         "batches": Option(int, 10, at_least=1),
         "batch_size": Option(int, 10, at_least=1),
     },
     "GradientSum": {},
     "MGDA": {"groups": Option(int | None, None, at_least=1)},
-    "MaximallyInterfered": {"candidates": Option(int, 50, at_least=1)},
+    "Logits": {},
+    "MaximallyInterfered": {
+        "candidates": Option(int, 50, at_least=1),
+        "beside": Option(Beside, "now", later=True),
+    },
+    "NearestClassMean": {"layer": Option(str | None, None)},
     "PCGrad": {"groups": Option(int | None, None, at_least=1)},
     "PrincipalDirection": {
         "step_size": Option(float, 10.0, at_least=0),
@@ -166,6 +266,7 @@ OPTIONS: Final[Mapping[str, Mapping[str, Option]]] = {
         "pull": Option(float, 0.5, at_least=0, at_most=1),
     },
     "Reservoir": {},
+    "SupervisedContrast": {"temperature": Option(float, 0.1, above=0)},
     "UPGrad": {"groups": Option(int | None, None, at_least=1)},
     "Uniform": {},
     "WeightedSum": {"replay_weight": Option(float, 3.0, above=0)},
@@ -207,7 +308,10 @@ OPTIMIZERS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def options_of(method: str) -> dict[str, Option]:
-    """Return every option of a method's parts."""
+    """Return every option of a method's parts, with the defaults that it has there."""
+    row = ROWS[method]
+    options = {key: option for part in row.parts.values() for key, option in OPTIONS[part].items()}
     return {
-        key: option for part in ROWS[method].parts.values() for key, option in OPTIONS[part].items()
+        key: replace(option, default=row.settings[key]) if key in row.settings else option
+        for key, option in options.items()
     }

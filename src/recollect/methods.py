@@ -1,17 +1,25 @@
-"""Every method by name: a row of storage x retrieval x rule."""
+"""Every method by name: a row of storage x retrieval x rule x objective x predictor."""
 
 import dataclasses
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import torch
 from torch import nn
 
-from recollect.choices import ROWS, Row
+from recollect.choices import PARTS, ROWS, Row, Value
 from recollect.learner import Learner
 from recollect.memory import Memory
+from recollect.objectives import (
+    AsymmetricCrossEntropy,
+    CrossEntropy,
+    DarkExperience,
+    Objective,
+    SupervisedContrast,
+)
+from recollect.predictors import AveragedWeights, Logits, NearestClassMean, Predictor
 from recollect.retrieval import MaximallyInterfered, Retrieval, Uniform
 from recollect.rules import (
     MGDA,
@@ -30,35 +38,47 @@ from recollect.storage import ClassBalanced, ConfidenceReservoir, GSSGreedy, Res
 
 @dataclass(frozen=True)
 class Method:
-    """One row: what it is, and the three parts it is made of. No storage means no memory."""
+    """One row: what it is, and the parts it is made of. No storage means no memory.
+
+    `settings` are options of its parts, or `iterations`, that are other than usual; `augments` says
+    that it needs an augmentation.
+    """
 
     summary: str
     storage: type[Storage] | None
     retrieval: type[Retrieval] | None
     rule: type[Rule]
+    objective: type[Objective] = CrossEntropy
+    predictor: type[Predictor] = Logits
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    augments: bool = False
+
+    @property
+    def kinds(self) -> dict[str, type | None]:
+        """Its parts by what they are for, None where it has none."""
+        return {part: getattr(self, part) for part in PARTS}
 
 
-_STORAGE: Final[tuple[type[Storage], ...]] = (
-    *(ClassBalanced, ConfidenceReservoir, GSSGreedy, Reservoir),
-)
-_RETRIEVAL: Final[tuple[type[Retrieval], ...]] = (MaximallyInterfered, Uniform)
-_RULES: Final[tuple[type[Rule], ...]] = (
-    *(AveragedProjection, ClippedSum, GradientSum, PrincipalDirection, WeightedSum),
-    *(CAGrad, MGDA, PCGrad, UPGrad),
-)
+_KINDS: Final[Mapping[str, type]] = {
+    kind.__name__: kind
+    for kind in (
+        *(ClassBalanced, ConfidenceReservoir, GSSGreedy, Reservoir),
+        *(MaximallyInterfered, Uniform),
+        *(AveragedProjection, ClippedSum, GradientSum, PrincipalDirection, WeightedSum),
+        *(CAGrad, MGDA, PCGrad, UPGrad),
+        *(AsymmetricCrossEntropy, CrossEntropy, DarkExperience, SupervisedContrast),
+        *(AveragedWeights, Logits, NearestClassMean),
+    )
+}
 
 
 def _method(row: Row) -> Method:
     """Return a row with its parts themselves in place of their names."""
-    storage = {kind.__name__: kind for kind in _STORAGE}
-    retrieval = {kind.__name__: kind for kind in _RETRIEVAL}
-    rules = {kind.__name__: kind for kind in _RULES}
-    return Method(
-        row.summary,
-        None if row.storage is None else storage[row.storage],
-        None if row.retrieval is None else retrieval[row.retrieval],
-        rules[row.rule],
-    )
+    kinds: dict[str, Any] = {
+        part: None if name is None else _KINDS[name]
+        for part, name in {part: row.parts.get(part) for part in PARTS}.items()
+    }
+    return Method(row.summary, **kinds, settings=row.settings, augments=row.augments)
 
 
 METHODS: Final[Mapping[str, Method]] = {name: _method(row) for name, row in ROWS.items()}
@@ -89,15 +109,15 @@ def method(
     """Build a learner from a method's name.
 
     Args:
-        name: One of `methods()`, or a `Method` of your own: a row of three parts.
+        name: One of `methods()`, or a `Method` of your own: a row of parts.
         model: As for `Learner`.
         optimizer: As for `Learner`.
         capacity: Slots of the memory.
         replay: Examples replayed with each batch.
         seed: As for `Learner`.
-        **options: Any parameter of the method's storage, retrieval or rule (`step_size`, `pick`,
-            `candidates` ...), of `Learner` (`loss`, `transform`, `collate`,
-            `augment`, `iterations`, `passes`, `weighs`), and `memory_device`.
+        **options: Any parameter of the method's parts (`step_size`, `pick`, `candidates`, `alpha`
+            ...), of `Learner` (`loss`, `transform`, `collate`, `augment`, `iterations`, `passes`,
+            `weighs`), and `memory_device`.
 
     Example:
         >>> from recollect.models import mlp
@@ -109,19 +129,25 @@ def method(
     row = name if isinstance(name, Method) else METHODS.get(name)
     if row is None:
         raise ValueError(f"`name` is {name!r}; choose one of {', '.join(METHODS)}.{_near(name)}")
+    options = {**row.settings, **options}
     parts = {
         part: {key: options.pop(key) for key in list(options) if key in _settings(kind)}
-        for part, kind in (
-            ("storage", row.storage),
-            ("retrieval", row.retrieval),
-            ("rule", row.rule),
-        )
+        for part, kind in row.kinds.items()
     }
     own = {key: options.pop(key) for key in _LEARNER_OPTIONS if key in options}
     memory_device = options.pop("memory_device", "cpu")
     if options:
         shown = "of your own" if isinstance(name, Method) else repr(name)
         raise TypeError(_unknown_options(shown, row, list(options)))
+    if row.augments and own.get("augment") is None:
+        shown = f", as {name!r} does" if isinstance(name, str) else ""
+        raise ValueError(
+            f"`augment` is missing; a method that repeats or compares augmented examples{shown}, "
+            "needs one, such as `recollect.augment.RandomCrop(padding=4)`."
+        )
+    own["predictor"] = row.predictor(**parts["predictor"])
+    if own.get("loss") is None or not row.objective.is_cross_entropy:
+        own["objective"] = row.objective(**parts["objective"])
     if row.storage is None or row.retrieval is None:
         return Learner(model, optimizer, rule=row.rule(**parts["rule"]), seed=seed, **own)
     return Learner(
@@ -148,7 +174,7 @@ def _settings(kind: type | None) -> tuple[str, ...]:
 
 
 def _unknown_options(name: str, row: Method, unknown: list[str]) -> str:
-    known = [key for kind in (row.storage, row.retrieval, row.rule) for key in _settings(kind)]
+    known = [key for kind in row.kinds.values() for key in _settings(kind)]
     known += [*_LEARNER_OPTIONS, "memory_device"]
     near = difflib.get_close_matches(unknown[0], known, n=1)
     hint = f" Did you mean `{near[0]}`?" if near else ""

@@ -5,7 +5,7 @@ from tests.golden.streams import CLASSES, FEATURES, NUM_TOKENS, POSITIONS
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from recollect.models import mlp, reduced_resnet18
+from recollect.models import mlp, reduced_resnet18, with_projection
 
 WIDTH = 8
 
@@ -30,6 +30,10 @@ def perceptron_with_dropout() -> nn.Module:
 
 def perceptron_on_pixels() -> nn.Module:
     return mlp(3 * 8 * 8, CLASSES, hidden=(16,))
+
+
+def projecting() -> nn.Module:
+    return with_projection(perceptron_on_pixels(), width=6)
 
 
 def resnet() -> nn.Module:

@@ -13,8 +13,9 @@ from torch.optim import Optimizer
 from recollect import METHODS, Method
 from recollect.augment import ColourChange, Compose, RandomCrop, RandomFlip
 from recollect.datasets.examples import Examples
-from recollect.retrieval import Uniform
-from recollect.rules import ProximalRule
+from recollect.objectives import DarkExperience, SupervisedContrast
+from recollect.retrieval import MaximallyInterfered, Uniform
+from recollect.rules import PrincipalDirection, ProximalRule
 from recollect.storage import Reservoir
 from recollect.streams import (
     IterableStream,
@@ -177,15 +178,33 @@ _PIXELS: Final[dict[str, Any]] = {
     "model": models.perceptron_on_pixels,
     "stream": streams.bytes_of_images,
 }
+_PIXELS_ONLY: Final[dict[str, Any]] = {"stream": streams.bytes_of_images}
 
 
 def _words(model: Build) -> dict[str, Any]:
     return {"model": model, "stream": streams.tokens}
 
 
-SCENARIOS: Final[Mapping[str, Scenario]] = {
-    name: Scenario(name, options=_FOR_A_METHOD.get(name, {}), steps=50) for name in METHODS
-} | {
+_MOVED: Final = Compose(RandomCrop(1), RandomFlip())
+
+
+def _named(name: str) -> Scenario:
+    """Return the scenario that every method has, by its name."""
+    options = dict(_FOR_A_METHOD.get(name, {}))
+    suffix = name.rpartition("-")[2]
+    if suffix in ("p", "pc"):
+        options = _PGD | options
+    if suffix == "clip":
+        options = _FOR_A_METHOD["er-clip"] | options
+    if not METHODS[name].augments:
+        return Scenario(name, options=options, steps=50)
+    small: dict[str, Any] = {"options": options | {"augment": _MOVED}, "steps": 20}
+    if name == "scr":
+        return Scenario(name, models.projecting, **_PIXELS_ONLY, **small, transform=small_floats)
+    return Scenario(name, **_PIXELS, **small, transform=small_floats)
+
+
+SCENARIOS: Final[Mapping[str, Scenario]] = {name: _named(name) for name in METHODS} | {
     # Optimizers.
     "plain-sgd er": Scenario("er", optimizer=plain),
     "plain-sgd er-p-mir": Scenario("er-p-mir", options=_BOTH, optimizer=plain),
@@ -222,6 +241,25 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
         Method("the framework", Reservoir, Uniform, ProximalRule),
         options={"objective": against_every_gradient, "step_size": 0.5, "steps": 2},
     ),
+    # Objectives and predictors.
+    "unseen er-ace": Scenario("er-ace", options={"against": "unseen"}),
+    "separate er-ace-p": Scenario("er-ace-p", options=_PGD | {"passes": "separate"}),
+    "resnet er-ace-p": Scenario("er-ace-p", **_RESNET, options=_PGD),
+    "best er-mir": Scenario("er-mir", options=_MIR | {"beside": "best"}),
+    "resumed der++": Scenario("der++", optimizer=adam, resumed=True),
+    "dark er-p-mir": Scenario(
+        Method("DER++-P-MIR", Reservoir, MaximallyInterfered, PrincipalDirection, DarkExperience),
+        options=_BOTH | {"beta": 0.5},
+    ),
+    "contrast er-p": Scenario(
+        Method("SCR-P", Reservoir, Uniform, PrincipalDirection, SupervisedContrast),
+        models.projecting,
+        streams.bytes_of_images,
+        options=_PGD | {"augment": _MOVED},
+        transform=small_floats,
+    ),
+    "resnet scr": Scenario("scr", **_RESNET, options={"augment": _MOVED}),
+    "resumed er-ema": Scenario("er-ema", models.batch_norm, streams.images(8), resumed=True),
     # Loss, transform, dropout.
     "own loss er-p": Scenario(
         "er-p", models.regression, streams.real_numbers, _PGD | {"loss": squared_error}

@@ -34,9 +34,7 @@ def test_a_method_is_read_the_same_with_its_parts_and_without(name: str) -> None
 PARTS = {
     kind.__name__: (part, kind)
     for method in METHODS.values()
-    for part, kind in (
-        *(("storage", method.storage), ("retrieval", method.retrieval), ("rule", method.rule)),
-    )
+    for part, kind in method.kinds.items()
     if kind is not None
 }
 NUMBERS = (-1e9, -1.0, -1e-9, 0, 1e-9, 0.5, 1, 1 + 1e-9, 2, 3.5, 1e9)

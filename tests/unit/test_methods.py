@@ -2,6 +2,7 @@ import dataclasses
 
 import pytest
 import torch
+from tests.unit.learner.support import jitter
 from torch import Tensor, nn
 
 import recollect
@@ -46,9 +47,14 @@ ROWS = {
 }
 
 
+AUGMENTED = [name for name, row in METHODS.items() if row.augments]
+
+
 def build(name: str | Method, **options: object) -> Learner:
     model = seeded(lambda: mlp(4, 3), 0)
     sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    if name in AUGMENTED:
+        options = {"augment": jitter, **options}
     return method(name, model, sgd, **options)  # type: ignore[arg-type]
 
 
@@ -60,9 +66,9 @@ def test_the_table_is_the_papers_and_ours() -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_every_row_builds_a_learner_of_its_parts(name: str) -> None:
     learner = build(name)
-    parts = (learner.storage, learner.retrieval, learner.rule)
-    kinds = tuple(None if part is None else type(part) for part in parts)
-    assert kinds == (METHODS[name].storage, METHODS[name].retrieval, METHODS[name].rule)
+    kinds = {part: getattr(learner, part) for part in METHODS[name].kinds}
+    built = {part: None if kind is None else type(kind) for part, kind in kinds.items()}
+    assert built == METHODS[name].kinds
     assert (learner.memory is None) == (METHODS[name].storage is None)
 
 
@@ -166,7 +172,7 @@ def test_an_unknown_name_is_refused_with_all_names_and_the_nearest(name: str, ne
 
 
 def test_a_name_like_no_other_is_refused_without_a_guess() -> None:
-    with pytest.raises(ValueError, match=r"`name` is 'icarl'; choose one of .*er-upgrad\.$"):
+    with pytest.raises(ValueError, match=r"`name` is 'icarl'; choose one of .*er-ema\.$"):
         build("icarl")
 
 

@@ -44,6 +44,19 @@ class Recipe:
     drops_short_batches: bool = False
     hidden: tuple[int, ...] | None = None
 
+    @property
+    def usual_augment(self) -> list[dict[str, str | int]]:
+        """Changes that leave the class of an image as it is, as a spec names them.
+
+        None where pixels are permuted. Digits are not mirrored.
+        """
+        if self.num_permutations is not None:
+            return []
+        if self.scaling != "centred":
+            return [{"name": "RandomCrop", "padding": 2}]
+        padding = 8 if self.dataset == "mini-imagenet" else 4
+        return [{"name": "RandomCrop", "padding": padding}, {"name": "RandomFlip"}]
+
 
 RECIPES: dict[tuple[BenchmarkName, ProtocolName], Recipe] = {
     ("mnist-split", "paper"): Recipe(

@@ -23,7 +23,7 @@ def methods(
         print(json.dumps(_facts()))
         return
     console = Console()
-    console = console if console.is_terminal else Console(width=120)
+    console = console if console.is_terminal else Console(width=150)
     console.print(_methods())
     console.print("\n[bold]Options[/bold] of each part, and what they are if nothing is said")
     console.print(_options())
@@ -31,10 +31,12 @@ def methods(
 
 def _methods() -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("name", "what it is", "storage", "retrieval", "rule"):
+    for heading in ("name", "what it is", "storage", "retrieval", "rule", "objective, predictor"):
         table.add_column(heading, overflow="fold")
+    usual = {"CrossEntropy", "Logits"}
     for name, row in ROWS.items():
-        parts = (row.storage or "-", row.retrieval or "-", row.rule)
+        others = [part for part in (row.objective, row.predictor) if part not in usual]
+        parts = (row.storage or "-", row.retrieval or "-", row.rule, ", ".join(others))
         table.add_row(Text(name, style="bold"), row.summary, *parts)
     return table
 
@@ -68,8 +70,14 @@ def _facts() -> dict[str, object]:
                 "name": name,
                 "summary": row.summary,
                 "parts": row.parts,
+                "settings": dict(row.settings),
+                "needs_augment": row.augments,
                 "options": {
-                    key: {"part": part, "type": option.kind_in_words(), "default": option.default}
+                    key: {
+                        "part": part,
+                        "type": option.kind_in_words(),
+                        "default": row.settings.get(key, option.default),
+                    }
                     for part, kind in row.parts.items()
                     for key, option in OPTIONS[kind].items()
                 },

@@ -93,7 +93,7 @@ def fixed_weights(rule: Rule, replayed: int) -> tuple[float, ...] | None:
 def check_fit(
     objective: Objective,
     predictor: Predictor,
-    memory: Memory | None,
+    storage: Storage | None,
     retrieval: Retrieval | None,
     *,
     passes: str,
@@ -109,7 +109,7 @@ def check_fit(
                 f"`{name}` is {part!r}; pass an instance of a subclass of `{kind.__name__}`."
             )
     who = type(objective).__name__
-    if objective.couples and memory is not None and passes != "joint":
+    if objective.couples and storage is not None and passes != "joint":
         raise ValueError(
             f"`passes` is {passes!r}, but {who} compares incoming with replayed examples, which "
             "must pass together; use passes 'joint'."
@@ -119,7 +119,7 @@ def check_fit(
             f"{who} compares {objective.views} views of each example, which would be the same "
             "without `augment`; pass one, such as `recollect.augment.RandomCrop()`."
         )
-    if predictor.needs_memory and memory is None:
+    if predictor.needs_memory and storage is None:
         raise ValueError(
             f"{type(predictor).__name__} predicts from stored examples, but `memory` is None; add "
             "a memory."

@@ -187,7 +187,7 @@ class Learner:
             )
         objective = objective_of(loss) if objective is None else objective
         predictor = Logits() if predictor is None else predictor
-        check_fit(objective, predictor, memory, retrieval, passes=passes, augments=bool(augment))
+        check_fit(objective, predictor, storage, retrieval, passes=passes, augments=bool(augment))
         if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
             raise ValueError(f"`iterations` is {iterations!r}; pass a whole number from 1.")
         check_passes(passes, rule)

@@ -1,7 +1,7 @@
 """Asymmetric cross entropy (ER-ACE)."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final, get_args
+from typing import ClassVar, final, get_args
 
 import torch
 from jaxtyping import Float

@@ -47,6 +47,7 @@ class SupervisedContrast(Objective):
     """
 
     takes_logits: ClassVar[bool] = False
+    takes_projections: ClassVar[bool] = True
     couples: ClassVar[bool] = True
     draws: ClassVar[bool] = False
     views: ClassVar[int] = 2

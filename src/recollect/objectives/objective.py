@@ -22,6 +22,8 @@ class Objective(ABC):
     #: Whether outputs are logits, (examples, classes), and labels are numbers of these classes. The
     #: learner then checks both.
     takes_logits: ClassVar[bool] = True
+    #: Whether the model should end in a projection instead of a classifier.
+    takes_projections: ClassVar[bool] = False
     #: Whether labels must be classes: whole numbers from 0.
     needs_classes: ClassVar[bool] = True
     #: Whether an example's loss depends on the outputs of others in the pass. Rules that weigh

@@ -38,6 +38,12 @@ MODELS: Mapping[str, Callable[[], nn.Module]] = {
     "dropout": _dropout,
 }
 
+
+def jitter(inputs: Tensor) -> Tensor:
+    """Change examples that train, whatever their shape."""
+    return inputs + 0.05 * torch.randn_like(inputs)
+
+
 # Small enough that every part has something to choose from within a few steps.
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "er-mir": {"candidates": 8},
@@ -46,6 +52,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "er-w-mir": {"candidates": 8},
     "er-clip-mir": {"candidates": 8},
     "gss": {"batches": 3, "batch_size": 3},
+    **{name: {"augment": jitter} for name, row in METHODS.items() if row.augments},
 }
 
 WITH_MEMORY = [name for name, row in METHODS.items() if row.storage is not None]
@@ -121,6 +128,7 @@ def fingerprint(learner: Learner) -> dict[str, object]:
         found["memory bytes"] = learner.memory.nbytes
     if learner.storage is not None:
         _add(found, "storage", learner.storage.state())
+    _add(found, "predictor", learner.predictor.state())
     for purpose, generator in learner.generators.items():
         _add(found, f"generator {purpose}", generator.get_state())
     _add(found, "torch's generator", torch.get_rng_state())

@@ -10,29 +10,34 @@ from torch import nn
 import recollect
 from recollect.augment import AUGMENTATIONS, Compose
 from recollect.benchmarks import Benchmark
+from recollect.benchmarks.scaling import flat_unit, unit
+from recollect.choices import PARTS
 from recollect.datasets import LabelledData, load
 from recollect.experiments.specs.cell import Cell
 from recollect.experiments.specs.data.loading import own_benchmark
 from recollect.experiments.specs.data.reading import OWN
-from recollect.experiments.specs.method_tables import PARTS
 from recollect.experiments.specs.named.optimizer import Schedule, build_optimizer
 from recollect.experiments.specs.named.precision import with_precision
 from recollect.experiments.specs.named.signatures import parameters_of
 from recollect.experiments.specs.own_parts import load_called, with_own_parts
 from recollect.learner import Learner
-from recollect.models import BUILDERS, seeded
+from recollect.models import BUILDERS, seeded, with_projection
 
 
 def build(cell: Cell, seed: int) -> tuple[Benchmark, Learner]:
     """Build what a cell describes: a benchmark at its beginning, a learner that knows nothing."""
     built = own_benchmark(cell, seed) if cell.protocol == OWN else _benchmark(cell, seed)
-    model, transform = with_precision(
-        _model(cell, built, seed), built.transform, cell.learner.get("dtype", "float32")
-    )
+    method = with_own_parts(cell.base, {key: v for key, v in cell.parts.items() if key in PARTS})
+    model, transform = _model(cell, built, seed), built.transform
+    if method.objective.takes_projections:
+        model = seeded(partial(with_projection, model), seed)
+    if cell.learner.get("augment") and transform is flat_unit:
+        transform = unit  # images are augmented, and an MLP flattens them by itself
+    model, transform = with_precision(model, transform, cell.learner.get("dtype", "float32"))
     # A method without a memory takes no capacity and ignores these two.
     sizes = {"capacity": cell.capacity, "replay": cell.learner["replay"]} if cell.capacity else {}
     learner = recollect.method(
-        with_own_parts(cell.base, {key: v for key, v in cell.parts.items() if key in PARTS}),
+        method,
         model,
         build_optimizer(cell.optimizer, model.parameters()),
         seed=seed,

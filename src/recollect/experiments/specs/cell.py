@@ -10,8 +10,10 @@ from typing import Any, Final
 
 from recollect.benchmarks.defaults import Defaults
 from recollect.benchmarks.protocols import Recipe, recipe_for
+from recollect.choices import ROWS
 from recollect.errors import ConfigError
 from recollect.experiments.specs.method_tables import MethodTable
+from recollect.experiments.specs.named.options import read_augmentations
 from recollect.experiments.specs.spec import Spec
 from recollect.suggestions import nearest
 
@@ -36,7 +38,7 @@ class Cell:
         base: Which of `recollect.methods()` it is, or which it changes parts of.
         capacity: Slots of the memory, 0 without one.
         learner: Replay, iterations and passes; augmentations and numbers if they are unusual.
-        options: Every option of storage, retrieval and rule.
+        options: Every option of the method's parts.
         stream: Batch size, data, number and sizes of segments; None is the protocol's.
         model: What learns.
         optimizer: How it steps.
@@ -130,11 +132,13 @@ def cells(
             cell = _cell(spec, spec.methods[name], capacity, recipe)
             found.setdefault(cell.spec_hash, cell)
     _refuse_small_memories(list(found.values()))
+    _refuse_no_augmentation(list(found.values()))
     return list(found.values())
 
 
 def _cell(spec: Spec, method: MethodTable, capacity: int, recipe: Recipe) -> Cell:
     defaults = recipe.defaults
+    row = ROWS[method.base]
     learner: Settings = {
         "replay": spec.learner.replay or defaults.replay,
         "iterations": spec.learner.iterations or defaults.iterations,
@@ -143,6 +147,10 @@ def _cell(spec: Spec, method: MethodTable, capacity: int, recipe: Recipe) -> Cel
         "augment": spec.named.augment,
         "dtype": spec.learner.dtype,
     }
+    if "iterations" in row.settings:
+        learner["iterations"] = row.settings["iterations"]
+    if row.augments and not learner["augment"]:
+        learner["augment"], _ = read_augmentations(recipe.usual_augment)
     learner |= {key: value for key, value in method.learner.items() if key != "lr"}
     for key, usual in _USUAL_OF_THE_LEARNER.items():
         if learner[key] == usual:
@@ -196,6 +204,20 @@ def _refuse_small_memories(resolved: Sequence[Cell]) -> None:
         )
         for cell in resolved
         if 0 < cell.capacity < cell.learner["replay"]
+    ]
+    if problems:
+        raise ConfigError(f"the spec of {resolved[0].benchmark}", problems)
+
+
+def _refuse_no_augmentation(resolved: Sequence[Cell]) -> None:
+    problems = [
+        (
+            f"methods.{cell.method}",
+            f"needs an augmentation, and {cell.benchmark} has no usual one; set augment, such as "
+            '["RandomCrop"].',
+        )
+        for cell in resolved
+        if ROWS[cell.base].augments and not cell.learner.get("augment")
     ]
     if problems:
         raise ConfigError(f"the spec of {resolved[0].benchmark}", problems)

@@ -1,4 +1,4 @@
-"""What a spec can say of a method: fields of its three parts that hold plain values."""
+"""What a spec can say of a method: fields of its parts that hold plain values."""
 
 import dataclasses
 import math
@@ -26,10 +26,15 @@ def option_defaults(row: Method) -> dict[str, Any]:
     """Return the options that have a default, and what it is."""
     required, types = required_options(row), option_types(row)
     return {
-        o.name: _as_given(types[o.name], o.default)
+        o.name: _as_given(types[o.name], row.settings.get(o.name, o.default))
         for _, o in _options(row)
         if o.name not in required
     }
+
+
+def later_options(row: Method) -> frozenset[str]:
+    """Return the options that are not written out at their default; see `choices.Option`."""
+    return frozenset(o.name for _, o in _options(row) if o.metadata.get("later"))
 
 
 def _as_given(kind: Any, default: object) -> Any:
@@ -54,7 +59,7 @@ def settable(kind: type | None) -> dict[str, Field]:
 
 
 def _options(row: Method) -> Iterator[tuple[type, Field]]:
-    for kind in (row.storage, row.retrieval, row.rule):
+    for kind in row.kinds.values():
         for option in settable(kind).values():
             if kind is not None and _is_plain(option.default) and option.name != "replay":
                 yield kind, option

@@ -12,15 +12,14 @@ from typing import Any, Final
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError
 
-from recollect.choices import ROWS, Option, Passes, Value, Weighs, options_of
+from recollect.choices import PARTS, ROWS, Option, Passes, Value, Weighs, options_of
 from recollect.experiments.specs.named.options import in_words, read_augmentations
 from recollect.suggestions import nearest, shown
 
-PARTS: Final = ("storage", "retrieval", "rule")
 Problem = tuple[str, str]
 _Told = dict[str, str]
 
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{,63}")  # it begins the names of files
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9+-]{,63}")  # it begins the names of files
 # What a method's table may say beside the method's own options.
 _OWN: Final[Mapping[str, Any]] = {
     "base": str,
@@ -48,7 +47,7 @@ class MethodTable:
     Attributes:
         name: What the spec calls it, and what tables will.
         base: Which of `recollect.methods()` it is, or which it changes parts of.
-        options: Every option of its storage, retrieval and rule, defaults written out.
+        options: Every option of its parts, defaults written out but for options of later.
         has_memory: Whether it keeps examples at all.
         found: How the options were found.
         learner: Its own learning rate, replay, iterations, passes or augmentations, where they
@@ -75,6 +74,7 @@ class Known:
         required: Those without a default, and whose each is.
         has_memory: Whether the method keeps examples at all.
         options: More about them, where they are those of the library's parts.
+        later: Those that are not written out at their default.
     """
 
     kinds: Mapping[str, Any]
@@ -82,6 +82,7 @@ class Known:
     required: Mapping[str, str]
     has_memory: bool
     options: Mapping[str, Option] = field(default_factory=dict)
+    later: frozenset[str] = frozenset()
 
 
 def read_method(name: str, tables: Mapping[str, Any]) -> tuple[MethodTable | None, list[Problem]]:
@@ -105,6 +106,7 @@ def read_method(name: str, tables: Mapping[str, Any]) -> tuple[MethodTable | Non
         required={},
         has_memory=ROWS[base].storage is not None,
         options=options,
+        later=frozenset(key for key, option in options.items() if option.later),
     )
     return fill(name, base, tables[name], known)
 
@@ -117,7 +119,7 @@ def own_parts_of(table: Mapping[str, Any]) -> dict[str, str]:
 def base_of(name: str, table: Mapping[str, Any]) -> tuple[str | None, list[Problem]]:
     """Return which of the library's methods a table begins with, or what is wrong with its name."""
     if not _NAME.fullmatch(name):
-        rule = "is no name for a method; use small letters, digits and hyphens, at most 64."
+        rule = "is no name for a method; use small letters, digits, hyphens and +, at most 64."
         return None, [("", rule)]
     own = own_parts_of(table)
     base = table.get("base", "er" if own and name not in ROWS else name)
@@ -161,6 +163,9 @@ def fill(
         if key not in said
     ]
     options = {**known.defaults, **{key: values[key] for key in known.kinds if key in values}}
+    for key in known.later:
+        if options[key] == known.defaults[key]:
+            del options[key]
     learner = {key: values[key] for key in OF_THE_LEARNER if key in values}
     problems += _impossible_of_the_learner(learner)
     if "augment" in learner:

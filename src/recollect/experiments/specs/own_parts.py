@@ -18,13 +18,21 @@ from typing import Any, Final
 from recollect.atomic_files import require_file
 from recollect.experiments.specs.method_options import settable
 from recollect.methods import METHODS, Method
+from recollect.objectives import Objective
+from recollect.predictors import Predictor
 from recollect.retrieval import Retrieval
 from recollect.rules import Rule
 from recollect.storage import Storage
 from recollect.suggestions import nearest
 
 _MAX_BYTES: Final = 10_000_000
-_KINDS: Final[Mapping[str, type]] = {"storage": Storage, "retrieval": Retrieval, "rule": Rule}
+_KINDS: Final[Mapping[str, type]] = {
+    "storage": Storage,
+    "retrieval": Retrieval,
+    "rule": Rule,
+    "objective": Objective,
+    "predictor": Predictor,
+}
 # What a table, or `recollect.method`, says of the learner and not of its parts.
 _TAKEN: Final = frozenset(
     {*_KINDS, "base", "found", "lr", "name", "model", "optimizer", "capacity", "seed"}
@@ -49,7 +57,7 @@ def load_part(part: str, where: str, digest: str) -> type:
     """Return the class that `where` names.
 
     Args:
-        part: Which part it has to be, "storage", "retrieval" or "rule".
+        part: Which part it has to be, of `recollect.choices.PARTS`.
         where: Such as `idea.py:Newest`.
         digest: What the file has to be.
 
@@ -119,7 +127,7 @@ def option_problems(row: Method, own: Collection[str]) -> dict[str, str]:
         row: The method with these parts.
         own: Which parts they are.
     """
-    parts = {"storage": row.storage, "retrieval": row.retrieval, "rule": row.rule}
+    parts = row.kinds
     holders = Counter(key for kind in parts.values() for key in settable(kind))
     problems = {}
     for part in own:

@@ -6,6 +6,7 @@ from typing import Any, get_args
 from recollect.benchmarks import Defaults
 from recollect.choices import Passes
 from recollect.experiments.specs.method_options import (
+    later_options,
     option_defaults,
     option_types,
     required_options,
@@ -23,9 +24,9 @@ from recollect.experiments.specs.method_tables import (
     read_method,
 )
 from recollect.experiments.specs.own_parts import digest_of, option_problems, with_own_parts
+from recollect.learner.checks import check_fit
 from recollect.methods import METHODS, Method
 from recollect.network.passes import check_passes
-from recollect.rules import Rule
 
 
 def read_with_parts(
@@ -71,6 +72,7 @@ def _read_own(
             defaults=option_defaults(row),
             required={key: kind.__name__ for key, kind in required_options(row).items()},
             has_memory=row.storage is not None,
+            later=later_options(row),
         )
     except Exception as error:  # annotations of a file of the user's can be anything
         told = f"has options that cannot be read: {type(error).__name__}: {error}"
@@ -86,7 +88,7 @@ def _read_parts(
     parts: dict[str, dict[str, str]] = {}
     problems = []
     for part, where in own.items():
-        if METHODS[base].storage is None and part != "rule":
+        if METHODS[base].storage is None and part in ("storage", "retrieval"):
             problems.append((f".{part}", f"{base} has no memory; choose another base."))
             continue
         try:
@@ -105,9 +107,8 @@ def _inherited(base: str, table: object, own: Mapping[str, str]) -> dict[str, An
     """Return what the base's table says of what a method with parts of its own has kept of it."""
     if not own or not isinstance(table, Mapping):
         return {}
-    row = METHODS[base]
-    kept = {"storage": row.storage, "retrieval": row.retrieval, "rule": row.rule}
-    of_parts = [key for part, kind in kept.items() if part not in own for key in settable(kind)]
+    kinds = METHODS[base].kinds
+    of_parts = [key for part, kind in kinds.items() if part not in own for key in settable(kind)]
     return {key: table[key] for key in (*OF_THE_LEARNER, *of_parts) if key in table}
 
 
@@ -134,13 +135,19 @@ def _complaint(
 ) -> str | None:
     """Build the method's parts with these options and return what they say against them."""
     try:
-        for kind in (row.storage, row.retrieval, row.rule):
+        parts: dict[str, Any] = {}
+        for part, kind in row.kinds.items():
             own = {key: options[key] for key in settable(kind) if key in options}
-            if kind is row.retrieval and kind is not None:
+            if part == "retrieval" and kind is not None:
                 own["replay"] = replay
-            part = None if kind is None else kind(**own)
-            if isinstance(part, Rule) and passes is not None:
-                check_passes(passes, part)
+            parts[part] = None if kind is None else kind(**own)
+        if passes is not None:
+            check_passes(passes, parts["rule"])
+            check_fit(
+                *(parts["objective"], parts["predictor"], parts["storage"], parts["retrieval"]),
+                passes=passes,
+                augments=True,
+            )
     except Exception as error:  # a part of the user's may complain as it likes
         ours = isinstance(error, ValueError | TypeError)
         return str(error) if ours else f"{type(error).__name__}: {error}"

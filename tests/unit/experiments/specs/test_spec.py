@@ -54,7 +54,7 @@ def test_the_message_counts_the_problems_and_names_the_file(tmp_path: Path) -> N
     [
         ("[methods.err]", "methods.err", "'err' is no method; did you mean `er`?"),
         ("[methods.mine]\nbase = 'er-x'", "methods.mine.base", "did you mean `er-"),
-        ("[methods.'a b']", "methods.a b", "small letters, digits and hyphens"),
+        ("[methods.'a b']", "methods.a b", "small letters, digits, hyphens and "),
         ("[methods.er]\niterations = 0", "methods.er.iterations", "whole number from 1"),
         ("[methods.er]\nlr = 0.0", "methods.er.lr", "greater than 0"),
         ("[methods.er]\npasses = 'grouped'", "methods.er", "rule has no groups"),

@@ -526,9 +526,9 @@ class Learner:
             path: A file that `save` wrote.
             changed: What this learner has otherwise on purpose: `"capacity"`, `"storage"`,
                 `"retrieval"`, `"replay"`, `"rule"`, `"optimizer"`, `"iterations"`, `"passes"`,
-                `"weighs"`, `"objective"`, `"predictor"`. A smaller memory goes on with a uniform sample of the stored examples, a
-                larger one with all of them; another storage or optimizer starts without what the
-                saved one remembered.
+                `"weighs"`, `"objective"`, `"predictor"`. A smaller memory goes on with a uniform
+                sample of the stored examples, a larger one with all of them; another storage,
+                optimizer or predictor starts without what the saved one remembered.
 
         Raises:
             CheckpointError: the file is damaged, altered or of another learner. Nothing changed.
@@ -537,7 +537,7 @@ class Learner:
         self._turns.run(lambda: restore_learner(self, checkpoint, changed))
 
     @classmethod
-    def from_checkpoint(
+    def from_checkpoint(  # noqa: PLR0913 - each part may be one of the user's
         cls,
         path: str | os.PathLike[str],
         model: nn.Module,
@@ -554,8 +554,8 @@ class Learner:
     ) -> "Learner":
         """Build the learner that was saved, and continue from there.
 
-        Memory, storage, retrieval, rule, objective and predictor are built as they were. Parts of your own, and what is
-        code (`loss`, `transform`, `collate`, `augment`), must be passed.
+        Memory, storage, retrieval, rule, objective and predictor are built as they were. Parts of
+        your own, and what is code (`loss`, `transform`, `collate`, `augment`), must be passed.
 
         Args:
             path: A file that `save` wrote.

@@ -308,9 +308,7 @@ class Network:
 
     @property
     def last_layer(self) -> str:
-        """Path of the layer that turns features into outputs: the last linear one, or what stands
-        in its place.
-        """
+        """Path of the last linear layer or projection, which turns features into outputs."""
         paths = [
             path
             for path, module in self.model.named_modules()

@@ -18,10 +18,11 @@ _STEPS: Final = "steps"
 class AveragedWeights(Predictor):
     r"""Answer with an exponential moving average of the weights (EMA).
 
-        average_t = d_t * average_(t-1) + (1 - d_t) * weights_t,    d_t = min(decay, (t - 1) / (t + 8))
+        average_t = d_t * average_(t-1) + (1 - d_t) * weights_t
+        d_t = min(decay, (t - 1) / (t + 8))
 
-    after step t, from 1. The smaller d_t of the first steps keeps the first weights, which nothing was
-    learnt with, from staying in the average. Statistics of BatchNorm are averaged alike; whole
+    after step t, from 1. The smaller d_t of the first steps keeps the first weights, which nothing
+    was learnt with, from staying in the average. Statistics of BatchNorm are averaged alike; whole
     numbers are taken as they are. Training goes on with the weights themselves.
 
     Args:

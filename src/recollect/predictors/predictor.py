@@ -67,3 +67,5 @@ class Predictor(ABC):
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from what `state` returned, or from the beginning if it is empty."""
+        if state:
+            raise ValueError(f"{type(self).__name__} keeps no state, but got {sorted(state)}.")

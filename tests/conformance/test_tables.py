@@ -8,14 +8,23 @@ from collections.abc import Callable
 import pytest
 
 from recollect import METHODS
+from recollect.objectives import (
+    AsymmetricCrossEntropy,
+    CrossEntropy,
+    DarkExperience,
+    LossFunction,
+    Objective,
+    SupervisedContrast,
+)
 from recollect.retrieval import MaximallyInterfered, Retrieval, Uniform
 from recollect.rules import PrincipalDirection, ProximalRule, Rule
 from recollect.storage import ClassBalanced, ConfidenceReservoir, GSSGreedy, Reservoir, Storage
-from recollect.testing import check_retrieval, check_rule, check_storage
+from recollect.testing import check_objective, check_retrieval, check_rule, check_storage
 
 STORAGES = {row.storage for row in METHODS.values() if row.storage is not None}
 RETRIEVALS = {row.retrieval for row in METHODS.values() if row.retrieval is not None}
 RULES = {row.rule for row in METHODS.values()}
+OBJECTIVES = {row.objective for row in METHODS.values()}
 
 
 @pytest.mark.parametrize("storage", sorted(STORAGES, key=str), ids=lambda kind: kind.__name__)
@@ -34,7 +43,13 @@ def test_every_rule_of_the_table_conforms(rule: type[Rule]) -> None:
     check_rule(rule())
 
 
+@pytest.mark.parametrize("objective", sorted(OBJECTIVES, key=str), ids=lambda kind: kind.__name__)
+def test_every_objective_of_the_table_conforms(objective: type[Objective]) -> None:
+    check_objective(objective(), width=8 if objective.takes_projections else 5)
+
+
 def test_the_tables_name_every_policy_there_is() -> None:
+    assert {CrossEntropy, AsymmetricCrossEntropy, DarkExperience, SupervisedContrast} == OBJECTIVES
     assert {Reservoir, ConfidenceReservoir, GSSGreedy, ClassBalanced} <= STORAGES
     assert {Uniform, MaximallyInterfered} <= RETRIEVALS
 
@@ -60,6 +75,25 @@ def test_confidence_reservoirs_conform_whenever_margins_are_measured(margins: st
 )
 def test_other_storages_conform(build: Callable[[], Storage]) -> None:
     check_storage(build)
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        AsymmetricCrossEntropy("unseen"),
+        DarkExperience(alpha=0.0, beta=1.0),
+        DarkExperience(alpha=1.0, beta=0.5),
+        SupervisedContrast(temperature=2.0),
+        LossFunction(lambda outputs, labels: (outputs - labels[:, None]).square()),
+    ],
+    ids=lambda objective: type(objective).__name__,
+)
+def test_other_objectives_conform(objective: Objective) -> None:
+    check_objective(objective)
+
+
+def test_retrieval_by_the_best_loss_conforms() -> None:
+    check_retrieval(lambda: MaximallyInterfered(replay=3, candidates=9, beside="best"))
 
 
 @pytest.mark.parametrize("candidates", [3, 4, 1000])

@@ -1,12 +1,20 @@
-"""Checks to run on a storage, retrieval, rule, formula or stream of your own before you trust it.
+"""Checks to run on a part, formula or stream of your own before you trust it.
 
 Each raises AssertionError with a sentence about what broke. Our own tests run them on every part.
 """
 
 from recollect.testing.formula import check_formula
+from recollect.testing.objective import check_objective
 from recollect.testing.retrieval import check_retrieval
 from recollect.testing.rule import check_rule
 from recollect.testing.storage import check_storage
 from recollect.testing.streams import check_stream
 
-__all__ = ["check_formula", "check_retrieval", "check_rule", "check_storage", "check_stream"]
+__all__ = [
+    "check_formula",
+    "check_objective",
+    "check_retrieval",
+    "check_rule",
+    "check_storage",
+    "check_stream",
+]

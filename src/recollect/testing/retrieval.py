@@ -43,6 +43,8 @@ def check_retrieval(build: Callable[[], Retrieval]) -> None:
         for capacity in (filled, 2 * filled):
             for seed in range(3):
                 memory = filled_memory(filled, capacity, seed=seed)
+                for column in used.columns:
+                    memory.declare(column.name, torch.empty(1), default=column.default)
                 case = f"a memory with {filled} of {capacity} slots filled"
                 slots = _selected(build(), memory, seed, case)
                 if not torch.equal(slots, _selected(build(), memory, seed, case)):
@@ -68,6 +70,13 @@ class _MadeUpLosses:
 
     def losses_after(self, slots: Tensor) -> Tensor:
         return self._losses(slots, 1)
+
+    def note(self, column: str, slots: Tensor, values: Tensor) -> None:
+        check_indices(self.retrieval, slots, "the slots that it notes numbers of")
+        if column not in {declared.name for declared in self.retrieval.columns}:
+            fail(self.retrieval, f"notes {column!r}, which its `columns` do not name.")
+        if values.shape != slots.shape or not bool(torch.isfinite(values).all()):
+            fail(self.retrieval, f"notes {values} of {len(slots)} slots; give a number for each.")
 
     def _losses(self, slots: Tensor, salt: int) -> Tensor:
         check_indices(self.retrieval, slots, "the slots it asked its probe about")

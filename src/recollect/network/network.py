@@ -296,6 +296,7 @@ class Network:
 
         The caller takes hooks off again, also if it is interrupted.
         """
+        self.settle_memory_order(inputs)  # by passes of its own
         given: list[Tensor] = []
         hook = self.model.get_submodule(layer).register_forward_pre_hook(
             lambda _, arguments: given.append(arguments[0].detach())

@@ -143,7 +143,7 @@ _BACKBONES: Final[Mapping[str, Row]] = {
         augments=True,
     ),
 }
-_ADDED: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+_ADDED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "p": ("with principal gradient direction", {"rule": "PrincipalDirection"}),
     "c": ("with confidence reservoir sampling", {"storage": "ConfidenceReservoir"}),
     "pc": ("with both", {"rule": "PrincipalDirection", "storage": "ConfidenceReservoir"}),

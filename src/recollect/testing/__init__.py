@@ -1,4 +1,4 @@
-"""Checks to run on a storage, retrieval, rule, formula or stream of your own before you trust it.
+"""Checks to run on a storage, rule, stream, tracker and so on of your own before you trust it.
 
 Each raises AssertionError with a sentence about what broke. Our own tests run them on every part.
 """
@@ -8,5 +8,13 @@ from recollect.testing.retrieval import check_retrieval
 from recollect.testing.rule import check_rule
 from recollect.testing.storage import check_storage
 from recollect.testing.streams import check_stream
+from recollect.testing.tracker import check_tracker
 
-__all__ = ["check_formula", "check_retrieval", "check_rule", "check_storage", "check_stream"]
+__all__ = [
+    "check_formula",
+    "check_retrieval",
+    "check_rule",
+    "check_storage",
+    "check_stream",
+    "check_tracker",
+]

@@ -22,9 +22,15 @@ from recollect.retrieval import Retrieval
 from recollect.rules import Rule
 from recollect.storage import Storage
 from recollect.suggestions import nearest
+from recollect.trackers import Tracker
 
 _MAX_BYTES: Final = 10_000_000
-_KINDS: Final[Mapping[str, type]] = {"storage": Storage, "retrieval": Retrieval, "rule": Rule}
+_KINDS: Final[Mapping[str, type]] = {
+    "storage": Storage,
+    "retrieval": Retrieval,
+    "rule": Rule,
+    "tracker": Tracker,
+}
 # What a table, or `recollect.method`, says of the learner and not of its parts.
 _TAKEN: Final = frozenset(
     {*_KINDS, "base", "found", "lr", "name", "model", "optimizer", "capacity", "seed"}
@@ -49,7 +55,7 @@ def load_part(part: str, where: str, digest: str) -> type:
     """Return the class that `where` names.
 
     Args:
-        part: Which part it has to be, "storage", "retrieval" or "rule".
+        part: Which part it has to be: "storage", "retrieval", "rule" or "tracker".
         where: Such as `idea.py:Newest`.
         digest: What the file has to be.
 

@@ -3,6 +3,8 @@
 import csv
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 
@@ -24,6 +26,7 @@ from recollect.experiments.tracking.tracks import Tracks
 from recollect.trackers import CSV, Tracker
 
 RequestFor = Callable[..., Request]
+KINDS = {"csv": CSV}
 
 OWN = """
 from recollect.trackers import CSV
@@ -50,15 +53,13 @@ def points_of(request: Request, place: Path | None = None, stop_after: int = 0) 
     """Run, or go on, and return the points that were told."""
     told: list[Progress] = []
     asks = iter(range(10**6))
-    try:
+    with suppress(Stopped):
         execute(
             tracked(request),
             checkpoints=place,
             on_progress=told.append,
             should_stop=lambda: bool(stop_after) and next(asks) >= stop_after,
         )
-    except Stopped:
-        pass
     return [point for progress in told for point in progress.points or ()]
 
 
@@ -143,34 +144,43 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store")
 
 
-def run_tracked(
-    request: Request, store: Store, kind: type[Tracker] = CSV
-) -> tuple[Tracks, list[Event]]:
-    tracks, events = Tracks({"csv": kind}, store), list[Event]()
+def run_tracked(request: Request, store: Store, kind: type[Tracker] = CSV) -> Tracks:
+    """Do what a worker and its command do, in one process."""
+    tracks, points = Tracks({"csv": kind}, store), list[Point]()
     tracks.catch_up([request])
+    if store.is_done(request):
+        return tracks
 
-    def note(event: Event) -> None:
-        events.append(event)
-        tracks.note(event)
+    def tell(progress: Progress) -> None:
+        points.extend(progress.points or ())
+        tracks.note(Event("progress", request, **asdict(progress)))
 
-    sweep([tracked(request)], store, workers=1, on_event=note)
+    record = execute(tracked(request), on_progress=tell)
+    keep_points(store, request, record.started_at, map(asdict, points))
+    store.add(request, record)
+    tracks.note(Event("failed" if record.error else "done", request, is_new=True))
     tracks.close()
-    return tracks, events
+    return tracks
 
 
 def test_a_sweep_writes_every_point_once(request_for: RequestFor, store: Store) -> None:
-    request = request_for()
-    tracks, events = run_tracked(request, store)
-    assert steps_of(tracks.folder("csv", request)) == list(range(1, 21))
+    requests, tracks = [tracked(request_for(seed=seed)) for seed in (0, 1)], Tracks(KINDS, store)
+    sweep(requests, store, workers=1, on_event=tracks.note)
+    tracks.close()
     assert not tracks.trouble
-    assert events[-1].kind == "done"
+    for request in requests:
+        rows = rows_of(tracks.folder("csv", request))
+        assert [int(row["step"]) for row in rows] == list(range(1, 21))
+        same = timeless(points_of(request))
+        for row, (_, numbers) in zip(rows, same, strict=True):
+            assert {name: float(row[name]) for name in numbers} == numbers
 
 
 def test_lines_lost_between_record_and_tracker_are_written_by_the_next_command(
     request_for: RequestFor, store: Store
 ) -> None:
     request = request_for()
-    tracks, _ = run_tracked(request, store)
+    tracks = run_tracked(request, store)
     file = tracks.folder("csv", request) / "steps.csv"
     whole = file.read_text()
     file.write_text(whole[: len(whole) // 2])
@@ -216,8 +226,8 @@ def test_a_tracker_that_raises_loses_no_run_and_no_step(
     (tmp_path / "own.py").write_text(OWN)
     kinds = named_trackers([f"{tmp_path}/own.py:Full"])
     request = request_for()
-    tracks, events = run_tracked(request, store, kinds["own"])
-    assert events[-1].kind == "done"
+    tracks = run_tracked(request, store, kinds["own"])
+    assert store.is_done(request)
     assert str(tracks.trouble["csv"]) == "[Errno 28] No space left on device"
     assert steps_of(tracks.folder("csv", request)) == list(range(1, 8))
     run_tracked(request, store)  # there is room again
@@ -226,9 +236,11 @@ def test_a_tracker_that_raises_loses_no_run_and_no_step(
 
 def test_a_run_that_fails_has_told_its_last_points(request_for: RequestFor, store: Store) -> None:
     request = request_for("diverging")
-    tracks, events = run_tracked(request, store)
-    assert events[-1].kind == "failed"
-    assert steps_of(tracks.folder("csv", request)) != []
+    tracks = run_tracked(request, store)
+    record = store.record(request)
+    assert record is not None
+    assert record.status == "failed"
+    assert steps_of(tracks.folder("csv", request)) == list(range(1, record.num_steps + 1))
 
 
 def test_damaged_points_are_an_error_that_names_the_file(
@@ -266,7 +278,7 @@ def test_two_trackers_of_one_file_are_refused(tmp_path: Path) -> None:
 
 def test_an_extra_that_is_missing_is_told_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recollect.experiments.tracking.named.find_spec", lambda _: None)
-    with pytest.raises(ConfigError, match="not installed. Run `pip install tensorboard`"):
+    with pytest.raises(ConfigError, match=r"not installed\. Run `pip install tensorboard`"):
         named_trackers(["tensorboard"])
 
 
@@ -287,18 +299,19 @@ def test_the_command_tracks_by_name_and_by_file(
     monkeypatch.setattr(sys, "argv", [])
     (tmp_path / "own.py").write_text(OWN)
     words = ("--spec", str(small_spec), "--method", "er", "--seeds", "1", "--workers", "1", "-q")
-    assert run_command(*words) == 0
-    assert run_command(*words, "--track", "csv") == 0
-    told = "warning: 1 run was done before without --track; trackers have nothing of them.\n"
-    assert told in capsys.readouterr().err
-    assert run_command(*words, "--out", "own", "--track", "csv", "--track", "own.py:Full") == 0
+    assert run_command(*words, "--track", "csv", "--track", "own.py:Full") == 0
     told = capsys.readouterr().err
     assert "warning: tracker own raised OSError: [Errno 28] No space left on device" in told
-    (whole,) = Path("own/tracked/csv/mnist-split").iterdir()
-    (cut,) = Path("own/tracked/own/mnist-split").iterdir()
+    (whole,) = Path("runs/tracked/csv/mnist-split").iterdir()
+    (cut,) = Path("runs/tracked/own/mnist-split").iterdir()
     assert steps_of(whole) == list(range(1, 21))
     assert rows_of(cut) == [
         {name: row[name] for name in rows_of(cut)[0]} for row in rows_of(whole)[:7]
     ]
+    (kept,) = Path("runs/points/mnist-split").iterdir()
+    kept.unlink()
+    assert run_command(*words, "--track", "csv") == 0
+    told = "warning: 1 run was done before without --track; trackers have nothing of it.\n"
+    assert told in capsys.readouterr().err
     assert run_command(*words, "--track", "nobody") == 1
     assert "--track: is 'nobody'" in capsys.readouterr().err

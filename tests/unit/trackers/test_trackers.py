@@ -176,7 +176,7 @@ def test_a_tracker_that_forgets_is_noticed(tmp_path: Path) -> None:
     class Forgetful(Tracker):
         last_step = 0
 
-        def keep(self, step: int, numbers: object) -> None:
+        def keep(self, step: int, _: object) -> None:  # type: ignore[override]
             self.last_step = step
 
     with pytest.raises(AssertionError, match="would write its steps twice"):

@@ -196,8 +196,10 @@ def _say_untracked(tracks: Tracks) -> None:
         _say(f"warning: tracker {kind} raised {type(error).__name__}: {error}")
         _say("  It got nothing more. The runs went on; the same command writes the rest.")
     if tracks.untold:
-        runs = "1 run was" if tracks.untold == 1 else f"{tracks.untold} runs were"
-        _say(f"warning: {runs} done before without --track; trackers have nothing of them.")
+        several = tracks.untold > 1
+        runs = f"{tracks.untold} runs were" if several else "1 run was"
+        them = "them" if several else "it"
+        _say(f"warning: {runs} done before without --track; trackers have nothing of {them}.")
 
 
 def _say(line: str) -> None:

@@ -1,3 +1,4 @@
-"""Learners at home in other tools. Each file needs the tool it is named after, and is imported
-by its own name: `from recollect.integrations.sklearn import ReplayClassifier`.
+"""Learners at home in other tools, each in a file that is imported by its own name.
+
+A file needs the tool that it is named after.
 """

@@ -1,4 +1,4 @@
-"""A river classifier that replays: `learn_one`, `learn_many`, `predict_one`, `predict_proba_one`."""
+"""A river classifier that replays: `learn_one`, `learn_many`, `predict_one` and the others."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ class ReplayClassifier(base.MiniBatchClassifier):
         `model(num_features, num_classes)` builds the network, which has to end in a `GrowingHead`;
         None for an MLP of 100 and 100 units.
     optimizer
-        `optimizer(parameters)` builds the optimizer; None for SGD at 0.05.
+        `optimizer(parameters)` builds the optimizer; None for Adam at 0.003.
     capacity
         Slots of the memory.
     replay
@@ -42,7 +42,7 @@ class ReplayClassifier(base.MiniBatchClassifier):
     seed
         All randomness follows from it.
 
-    Examples
+    Examples:
     --------
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> model = preprocessing.StandardScaler() | ReplayClassifier()
@@ -81,8 +81,12 @@ class ReplayClassifier(base.MiniBatchClassifier):
 
     @override
     def _unit_test_skips(self) -> set[str]:
-        # One step along the mean gradient of a batch is not a step for each of its rows.
-        return {"check_learn_many_matches_learn_one"}
+        return {
+            # One step along the mean gradient of a batch is not a step for each of its rows.
+            "check_learn_many_matches_learn_one",
+            # It compares pickles, and torch writes an address of memory into that of a generator.
+            "check_no_state_aliasing_with_input",
+        }
 
     @classmethod
     @override
@@ -95,7 +99,7 @@ class ReplayClassifier(base.MiniBatchClassifier):
         self._learn(self._rows([x]), [y])
 
     @override
-    def learn_many(self, X: "pd.DataFrame", y: "pd.Series[Any]") -> None:  # noqa: N803
+    def learn_many(self, X: "pd.DataFrame", y: "pd.Series[Any]") -> None:
         """Learn from the rows of a frame in one step, and replay others with them."""
         if len(y):
             self._learn(self._rows(X.to_dict("records")), y.tolist())
@@ -108,7 +112,7 @@ class ReplayClassifier(base.MiniBatchClassifier):
         return dict(zip(self._classes, self._probabilities([x])[0].tolist(), strict=True))
 
     @override
-    def predict_proba_many(self, X: "pd.DataFrame") -> "pd.DataFrame":  # noqa: N803
+    def predict_proba_many(self, X: "pd.DataFrame") -> "pd.DataFrame":
         """Return the probability of each class known so far, a row per row."""
         import pandas as pd
 

@@ -15,7 +15,7 @@ BuildModel = Callable[[int, int], nn.Module]
 BuildOptimizer = Callable[[Any], torch.optim.Optimizer]
 
 
-def vector_learner(
+def vector_learner(  # noqa: PLR0913 - what both classifiers take
     method: str,
     *,
     in_features: int,
@@ -35,14 +35,15 @@ def vector_learner(
         classes: Those known from the start; others get outputs when they come.
         model: `model(in_features, num_classes)` builds the network. None: an MLP of 100 and 100
             units, whose head grows with the classes.
-        optimizer: `optimizer(parameters)` builds the optimizer. None: SGD with learning rate 0.05.
+        optimizer: `optimizer(parameters)` builds the optimizer. None: Adam with learning rate
+            0.003, which bounds each step whatever the scale of the features.
         capacity: Slots of the memory.
         replay: Examples replayed with each batch.
         seed: Of the weights and of the learner.
         options: Others of `recollect.method`.
     """
     network = seeded(partial(model or _growing_mlp, in_features, max(2, len(classes))), seed)
-    build_optimizer = optimizer or partial(torch.optim.Adam, lr=0.01)
+    build_optimizer = optimizer or partial(torch.optim.Adam, lr=0.003)
     return build_method(
         method,
         network,

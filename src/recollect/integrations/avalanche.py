@@ -14,6 +14,8 @@ from typing_extensions import override
 
 from recollect.learner import Learner
 
+__all__ = ["LearnerStrategy"]
+
 
 class LearnerStrategy(SupervisedTemplate):  # type: ignore[misc,unused-ignore]
     """Trains a `recollect.Learner` on Avalanche's streams, and evaluates it as Avalanche does.

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Features = dict[Hashable, Any]
 
+__all__ = ["ReplayClassifier"]
+
 
 class ReplayClassifier(base.MiniBatchClassifier):
     """A `recollect.Learner` on dicts of features.

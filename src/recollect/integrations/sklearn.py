@@ -13,13 +13,15 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from recollect.integrations.vectors import BuildModel, BuildOptimizer, vector_learner
 
+__all__ = ["ReplayClassifier"]
+
 
 class ReplayClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A `recollect.Learner` on rows of numbers.
 
     `partial_fit` learns from rows as they come and forgets little of earlier ones. `fit` forgets
-    everything and passes over the rows in their order, `epochs` times. Scale the columns first, as for any
-    network.
+    everything and passes over the rows in their order, `epochs` times. Scale the columns first, as
+    for any network.
 
     Args:
         method: One of `recollect.methods()`.
@@ -48,7 +50,7 @@ class ReplayClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         True
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - scikit-learn takes every setting here
         self,
         method: str = "er",
         *,

@@ -10,7 +10,7 @@ from recollect.integrations.river import ReplayClassifier
 
 
 def main() -> None:
-    examples = list(datasets.ImageSegments().take(300))
+    examples = list(datasets.ImageSegments().take(300))  # type: ignore[no-untyped-call]
     frame = pd.DataFrame([x for x, _ in examples])
     labels = pd.Series([y for _, y in examples])
     scaler = preprocessing.StandardScaler()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from river import base
+from river.base.typing import ClfTarget
 from typing_extensions import override
 
 from recollect.integrations.vectors import BuildModel, BuildOptimizer, vector_learner
@@ -96,7 +97,7 @@ class ReplayClassifier(base.MiniBatchClassifier):
         yield {"capacity": 50}
 
     @override
-    def learn_one(self, x: Features, y: Hashable) -> None:
+    def learn_one(self, x: Features, y: ClfTarget) -> None:
         """Learn from an example, and replay others with it."""
         self._learn(self._rows([x]), [y])
 
@@ -107,7 +108,7 @@ class ReplayClassifier(base.MiniBatchClassifier):
             self._learn(self._rows(X.to_dict("records")), y.tolist())
 
     @override
-    def predict_proba_one(self, x: Features, **_: Any) -> dict[Hashable, float]:
+    def predict_proba_one(self, x: Features, **_: Any) -> dict[ClfTarget, float]:
         """Return the probability of each class known so far; nothing before the first example."""
         if self.learner is None:
             return {}
@@ -124,10 +125,10 @@ class ReplayClassifier(base.MiniBatchClassifier):
         return pd.DataFrame(found.numpy(), index=X.index, columns=self._classes)
 
     @property
-    def _classes(self) -> list[Hashable]:
+    def _classes(self) -> list[ClfTarget]:
         assert self.learner is not None
         assert self.learner.label_map is not None
-        return self.learner.label_map.labels
+        return self.learner.label_map.labels  # type: ignore[return-value]  # what river gave
 
     def _learn(self, rows: torch.Tensor, labels: Sequence[Hashable]) -> None:
         if self.learner is None:

@@ -6,12 +6,13 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.base import BaseEstimator, ClassifierMixin  # type: ignore[import-untyped]
+from sklearn.utils import check_random_state  # type: ignore[import-untyped]
+from sklearn.utils.multiclass import check_classification_targets, unique_labels  # type: ignore[import-untyped]
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data  # type: ignore[import-untyped]
 
 from recollect.integrations.vectors import BuildModel, BuildOptimizer, vector_learner
+from recollect.learner import Learner
 
 __all__ = ["ReplayClassifier"]
 
@@ -49,6 +50,10 @@ class ReplayClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> bool(classifier.fit(rows, labels).score(rows, labels) > 0.9)
         True
     """
+
+    classes_: NDArray[Any]
+    learner_: Learner
+    n_features_in_: int
 
     def __init__(  # noqa: PLR0913 - scikit-learn takes every setting here
         self,

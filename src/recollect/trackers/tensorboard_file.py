@@ -29,8 +29,8 @@ class TensorBoard(Tracker):
     @override
     def __init__(self, folder: str | Path, run: Mapping[str, Any] | None = None) -> None:
         try:
-            from tensorboard.compat.proto import event_pb2
-            from tensorboard.summary.writer.record_writer import RecordWriter
+            from tensorboard.compat.proto import event_pb2  # type: ignore[import-untyped]
+            from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
         except ImportError as error:
             raise MissingExtraError(
                 "`tensorboard` is not installed. Run `pip install tensorboard`."
@@ -82,6 +82,6 @@ class TensorBoard(Tracker):
 
 
 def _is_intact(content: bytes, footer: bytes) -> bool:
-    from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
+    from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c  # type: ignore[import-untyped]
 
     return bool(content) and masked_crc32c(content) == _FOOTER.unpack(footer)[0]

@@ -29,7 +29,7 @@ def test_river_finds_a_classifier_as_its_own_are() -> None:
 
 
 def test_replay_remembers_what_a_sorted_stream_brought_first() -> None:
-    examples = sorted(datasets.ImageSegments().take(700), key=lambda example: str(example[1]))
+    examples = sorted(datasets.ImageSegments().take(700), key=lambda example: str(example[1]))  # type: ignore[no-untyped-call]
     found = {}
     for method in ("van", "er"):
         model = preprocessing.StandardScaler() | ReplayClassifier(method)
@@ -63,7 +63,9 @@ def test_a_feature_that_is_no_number_is_told() -> None:
 def test_a_network_of_ones_own_takes_the_place_of_the_mlp() -> None:
     model = ReplayClassifier(model=torch.nn.Linear, method="er-p", options={"step_size": 2.0})
     accuracy = evaluate.progressive_val_score(
-        datasets.Phishing().take(100), model, metrics.Accuracy()
+        datasets.Phishing().take(100),
+        model,
+        metrics.Accuracy(),  # type: ignore[no-untyped-call]
     )
     assert accuracy.get() > 0.5
     assert model.learner is not None

@@ -6,16 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
-from sklearn.datasets import load_digits, make_blobs
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
+from sklearn.base import clone  # type: ignore[import-untyped]
+from sklearn.datasets import load_digits, make_blobs  # type: ignore[import-untyped]
+from sklearn.exceptions import NotFittedError  # type: ignore[import-untyped]
+from sklearn.model_selection import GridSearchCV  # type: ignore[import-untyped]
+from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
+from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
+from sklearn.utils.estimator_checks import check_estimator  # type: ignore[import-untyped]
 
 import recollect
 from recollect.integrations.sklearn import ReplayClassifier
+from recollect.rules import PrincipalDirection
 
 # Checks of scikit-learn that do not apply, and why.
 NOT_OURS = {
@@ -73,7 +74,7 @@ def test_fit_is_one_pass_of_a_learner_to_the_bit() -> None:
         learner.model.parameters(), fitted.learner_.model.parameters(), strict=True
     ):
         assert torch.equal(mine, theirs)
-    assert fitted.learner_.rule.step_size == 3.0
+    assert fitted.learner_.rule == PrincipalDirection(step_size=3.0)
 
 
 def test_epochs_are_passes_one_after_the_other() -> None:
@@ -153,7 +154,7 @@ def test_the_learner_is_saved_with_its_names(tmp_path: Path) -> None:
     names = np.array(["ant", "bee", "cat", "duck"])[labels]
     classifier = ReplayClassifier().fit(rows, names)
     classifier.learner_.save(tmp_path / "learner.ckpt")
-    model = torch.nn.Sequential(*classifier.learner_.model)
+    model = classifier.learner_.model
     learner = recollect.Learner.from_checkpoint(
         tmp_path / "learner.ckpt", model, torch.optim.Adam(model.parameters(), lr=0.01)
     )

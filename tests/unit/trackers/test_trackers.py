@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # type: ignore[import-untyped]
 
 import recollect
 from recollect.models import mlp, seeded
@@ -176,7 +176,7 @@ def test_a_tracker_that_forgets_is_noticed(tmp_path: Path) -> None:
     class Forgetful(Tracker):
         last_step = 0
 
-        def keep(self, step: int, _: object) -> None:  # type: ignore[override]
+        def keep(self, step: int, _: object) -> None:
             self.last_step = step
 
     with pytest.raises(AssertionError, match="would write its steps twice"):

@@ -4,7 +4,7 @@ import csv
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import fmean
 
@@ -46,7 +46,7 @@ class NoTracker:
 
 
 def tracked(request: Request) -> Request:
-    return Request(request.cell, request.seed, request.command, is_tracked=True)
+    return replace(request, is_tracked=True)
 
 
 def points_of(request: Request, place: Path | None = None, stop_after: int = 0) -> list[Point]:
@@ -261,7 +261,7 @@ def test_damaged_points_are_an_error_that_names_the_file(
         ("OWN:Absent", "has no class Absent"),
         ("OWN:NoTracker", "which is no tracker; derive it from Tracker"),
         ("absent.py:Mine", "cannot be read"),
-        ("own.py", "write it as path/to/file.py:Class"),
+        ("own.py", "write it as path/to/file.py:Name"),
     ],
 )
 def test_a_tracker_that_is_none_is_refused(tmp_path: Path, name: str, told: str) -> None:

@@ -78,9 +78,7 @@ def requests(
     """
     check_num_runs(len(cells), len(seeds))
     return [
-        Request(
-            cell, seed, _command(cell, seed, spec, overrides, threads), is_tracked=are_tracked
-        )
+        Request(cell, seed, _command(cell, seed, spec, overrides, threads), is_tracked=are_tracked)
         for seed in seeds
         for cell in cells
     ]

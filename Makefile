@@ -12,13 +12,17 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pip's words are shown if it fails, and only then.
 quietly = $(1) > $(VENV)/pip.log 2>&1 || { cat $(VENV)/pip.log >&2; exit 1; }
 
-.PHONY: run test check setup fmt lint types arch golden docs perf perf-peers clean
+.PHONY: run test test-peers check setup fmt lint types arch golden docs perf perf-peers clean
 
 run: $(RUNS)
 	@$(BIN)/recollect run
 
 test: $(READY) lint types arch
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+# Our step in Avalanche and on river's frames: they need the peers' 1.2 GB.
+test-peers: $(READY) perf-peers
+	$(BIN)/python -m pytest -q tests/peers
 
 check: lint types arch
 	$(BIN)/python -m pytest -n 2 -q -m "not slow" tests/unit
@@ -73,6 +77,7 @@ $(PEERS)/.ready: constraints.txt
 	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install -q -c constraints.txt torch numpy
 	$(PEERS)/bin/python -m pip install -q -c constraints.txt avalanche-lib==0.6.0 capymoa==0.15.1
+	$(PEERS)/bin/python -m pip install -q -c constraints.txt safetensors jaxtyping river
 	touch $(PEERS)/.ready
 
 clean:

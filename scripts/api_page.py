@@ -29,6 +29,9 @@ MODULES: Final = (
     "recollect.datasets",
     "recollect.models",
     "recollect.metrics",
+    "recollect.trackers",
+    "recollect.integrations.sklearn",
+    "recollect.integrations.river",
     "recollect.testing",
     "recollect.errors",
 )

@@ -25,7 +25,11 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "page", ["benchmarks.md", "experiments.md", "live-streams.md", "methods.md"]
+    "page",
+    [
+        *("benchmarks.md", "experiments.md", "integrations.md", "live-streams.md"),
+        *("methods.md", "trackers.md"),
+    ],
 )
 def test_the_code_of_a_page_runs(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

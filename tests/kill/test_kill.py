@@ -1,5 +1,6 @@
 """Kill workers and parents at random moments; what is continued must be what was undisturbed."""
 
+import csv
 import json
 import os
 import random
@@ -10,9 +11,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # type: ignore[import-untyped]
 
 from recollect.errors import StoreError
 from recollect.experiments.records.compare_records import without_times
@@ -25,6 +29,7 @@ from recollect.experiments.running.sweep import Outcome, sweep
 from recollect.experiments.specs.cell import cells
 from recollect.experiments.specs.request import Request, requests
 from recollect.experiments.specs.spec import load_spec
+from recollect.experiments.tracking.trace import Point
 
 pytestmark = pytest.mark.slow
 
@@ -142,6 +147,40 @@ def test_ctrl_c_then_a_killed_parent_then_a_command_that_ends(
     assert check_same(store, wanted[0], undisturbed).num_resumes == 2
 
 
+def test_trackers_of_a_killed_command_get_every_step_once(
+    spec: Path, store: Store, wanted: list[Request]
+) -> None:
+    moments = random.Random(2)
+    for _ in range(2):
+        killed = start_command(spec, store, "--track", "csv", "--track", "tensorboard")
+        wait_for("started", killed)
+        time.sleep(moments.uniform(0.0, 0.7))
+        workers = children(killed.pid)
+        killed.kill()
+        killed.communicate(timeout=60)
+        for worker in workers:
+            until(partial(is_dead, worker))
+    last = start_command(spec, store, "--track", "csv", "--track", "tensorboard")
+    last.communicate(timeout=120)
+    assert last.returncode == 0
+    tracked = store.root / "tracked"
+    (rows,) = (tracked / "csv" / "mnist-split").glob("*/steps.csv")
+    with rows.open(newline="") as file:
+        written = list(csv.DictReader(file))
+    points: list[Point] = []
+    request = replace(wanted[0], is_tracked=True)
+    execute(request, on_progress=lambda progress: points.extend(progress.points or ()))
+    assert [int(row["step"]) for row in written] == [point.step for point in points]
+    for row, point in zip(written, points, strict=True):
+        numbers = {name: v for name, v in point.numbers.items() if name != "seconds/step"}
+        assert {name: float(row[name]) for name in numbers} == numbers
+    (folder,) = (tracked / "tensorboard" / "mnist-split").iterdir()
+    events = EventAccumulator(str(folder), size_guidance={"scalars": 0})
+    events.Reload()
+    steps = [event.step for event in events.Scalars("loss/incoming")]
+    assert steps == [point.step for point in points]
+
+
 def test_two_sweeps_on_one_store_make_each_run_once(spec: Path, store: Store) -> None:
     wanted = requests(cells(load_spec(spec), methods=["er", "van"]), range(2))
     outcomes: list[Outcome] = []
@@ -209,9 +248,10 @@ def test_a_disk_that_fills_up_stops_with_a_clear_error_and_the_same_command_cont
 # --- what the tests need --------------------------------------------------------------------------
 
 
-def start_command(spec: Path, store: Store) -> "subprocess.Popen[str]":
+def start_command(spec: Path, store: Store, *more: str) -> "subprocess.Popen[str]":
     words = ["run", "--spec", str(spec), "--method", "er-pc-mir", "--seeds", "1", "--json"]
     words += ["--workers", "1", "--out", str(store.root), "--checkpoint-share", str(SHARE)]
+    words += more
     return subprocess.Popen(
         [sys.executable, "-c", "from recollect.cli import main; main()", *words],
         stdout=subprocess.PIPE,
@@ -245,6 +285,10 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def is_dead(pid: int) -> bool:
+    return not is_alive(pid)
 
 
 def until(claim: Callable[[], bool], *, seconds: float = 30) -> None:

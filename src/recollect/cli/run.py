@@ -80,6 +80,14 @@ def run(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="The store: records and report.")
     ] = _USUAL_STORE,
+    track: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME|FILE:CLASS",
+            help="Losses, accuracy, norms, memory along each run: csv, tensorboard, or a class "
+            "of your own. May be repeated.",
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the table.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object per event; the last is the table.")
@@ -114,6 +122,7 @@ def run(
         show_missing(asked, asked_seeds, out, workers=workers, is_json=as_json)
         return
     from recollect.cli.terminal.sweeping import Wishes, carry_out
+    from recollect.experiments.tracking.named import named_trackers
 
     wanted = requests(
         asked,
@@ -121,6 +130,7 @@ def run(
         spec=None if spec is None else path_in_words(spec),
         overrides=overrides,
         threads=threads,
+        are_tracked=bool(track),
     )
     is_main_job = not (benchmark or method or memory or overrides or protocol or spec)
     wishes = Wishes(
@@ -129,6 +139,7 @@ def run(
         checkpoint_share=checkpoint_share,
         is_quiet=quiet,
         is_json=as_json,
+        trackers=named_trackers(track or ()),
     )
     carry_out(wanted, out, wishes, closes_for=_USUAL_STORE if is_main_job else None)
 

@@ -3,9 +3,9 @@
 import shlex
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
@@ -17,10 +17,13 @@ from recollect.cli.terminal.progress import display_for
 from recollect.cli.terminal.results import show_results
 from recollect.errors import RecollectError
 from recollect.experiments.records.store import Store
+from recollect.experiments.running.events import Event
 from recollect.experiments.running.machine import CHECKPOINT_SHARE, usable_cores
 from recollect.experiments.running.sweep import Outcome, sweep
 from recollect.experiments.specs.request import Request
+from recollect.experiments.tracking.tracks import Tracks
 from recollect.reports.html import write_report
+from recollect.trackers import Tracker
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Wishes:
         checkpoint_share: Share of the time that saving may take.
         is_quiet: Only the table.
         is_json: One JSON object per event.
+        trackers: Classes of trackers, by the name of the folder that each gets.
     """
 
     workers: int
@@ -40,6 +44,7 @@ class Wishes:
     checkpoint_share: float = CHECKPOINT_SHARE
     is_quiet: bool = False
     is_json: bool = False
+    trackers: Mapping[str, type[Tracker]] = field(default_factory=dict)
 
 
 def carry_out(
@@ -57,6 +62,7 @@ def carry_out(
         typer.Exit: They were stopped, or some failed.
     """
     store = Store(out)
+    tracks = Tracks(wishes.trackers, store) if wishes.trackers else None
     try:
         outcome, stopped_by = sweep_shown(
             wanted,
@@ -66,10 +72,14 @@ def carry_out(
             checkpoint_share=wishes.checkpoint_share,
             is_quiet=wishes.is_quiet,
             is_json=wishes.is_json,
+            tracks=tracks,
         )
     except KeyboardInterrupt:
         _say("Stopped at once; the same command continues from the last places saved.")
         raise typer.Exit(128 + signal.SIGINT) from None
+    finally:
+        if tracks is not None:
+            _say_untracked(tracks)
     records = [record for request in wanted if (record := store.record(request)) is not None]
     show_results(records, is_json=wishes.is_json)
     if stopped_by is not None:
@@ -95,6 +105,7 @@ def sweep_shown(
     checkpoint_share: float = CHECKPOINT_SHARE,
     is_quiet: bool = False,
     is_json: bool = False,
+    tracks: Tracks | None = None,
 ) -> tuple[Outcome, int | None]:
     """Make the runs that the store lacks and show how they go.
 
@@ -102,7 +113,10 @@ def sweep_shown(
         How that ended, and the signal that stopped it, None if nothing did.
     """
     num_missing = _missing(wanted, store)
+    if tracks is not None:
+        tracks.catch_up(wanted)
     with (
+        closing(tracks) if tracks is not None else nullcontext(),
         noted_signals() as received,
         display_for(wanted, num_missing, is_quiet=is_quiet, is_json=is_json) as display,
     ):
@@ -112,12 +126,17 @@ def sweep_shown(
                 display.stopping()
             return bool(received)
 
+        def note(event: Event) -> None:
+            if tracks is not None:
+                tracks.note(event)
+            display.note(event)
+
         outcome = sweep(
             wanted,
             store,
             workers=workers or usable_cores(),
             threads=threads,
-            on_event=display.note,
+            on_event=note,
             should_stop=should_stop,
             on_tick=display.tick,
             checkpoint_share=checkpoint_share,
@@ -169,6 +188,18 @@ def _say_failures(failed: Sequence[Request], store: Store) -> None:
         _say(f"  {request.cell.method} seed {request.seed}: {last_line}")
         _say(f"    again: {request.command} --out {shlex.quote(str(store.root))}")
     _say(f"Their tracebacks are in {store.root / 'records'}, column `error`.")
+
+
+def _say_untracked(tracks: Tracks) -> None:
+    """Name what trackers did not get, and what to do."""
+    for kind, error in tracks.trouble.items():
+        _say(f"warning: tracker {kind} raised {type(error).__name__}: {error}")
+        _say("  It got nothing more. The runs went on; the same command writes the rest.")
+    if tracks.untold:
+        several = tracks.untold > 1
+        runs = f"{tracks.untold} runs were" if several else "1 run was"
+        them = "them" if several else "it"
+        _say(f"warning: {runs} done before without --track; trackers have nothing of {them}.")
 
 
 def _say(line: str) -> None:

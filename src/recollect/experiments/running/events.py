@@ -1,7 +1,8 @@
 """What a sweep reports while it goes on."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from recollect.experiments.specs.request import Request
 
@@ -39,6 +40,9 @@ class Event:
         seconds: Wall time of the run.
         is_new: Whether it was run now; False if another command had done it meanwhile.
         message: Traceback or reason.
+        started_at: Of a tracked run, when it began.
+        points: For trackers, each with `step` and `numbers`: those since the last progress, or all
+            of them when the run was continued.
     """
 
     kind: Kind
@@ -53,6 +57,8 @@ class Event:
     seconds: float | None = None
     is_new: bool | None = None
     message: str | None = None
+    started_at: str | None = None
+    points: Sequence[Mapping[str, Any]] | None = None
 
     def facts(self) -> dict[str, object]:
         """Return what is known, ready for JSON."""

@@ -27,6 +27,7 @@ from recollect.experiments.running.resume import begin_or_continue, save_run
 from recollect.experiments.running.tally import Tally
 from recollect.experiments.specs.named.precision import casting
 from recollect.experiments.specs.request import Request
+from recollect.experiments.tracking.trace import Point, Trace, point_moments
 from recollect.learner import Learner
 from recollect.streams import Stream
 
@@ -47,6 +48,8 @@ class Progress:
         num_examples: How many there are.
         accuracy: Share of right answers at the last look, mean over the segments met by then.
         examples_per_second: Of learning alone, in this part of the run.
+        started_at: When the run began, if it is tracked: it tells an attempt from another.
+        points: For trackers, those since the last progress; all of them when the run is continued.
     """
 
     segment: int
@@ -55,6 +58,8 @@ class Progress:
     num_examples: int
     accuracy: float | None
     examples_per_second: float
+    started_at: str | None = None
+    points: tuple[Point, ...] | None = None
 
 
 class Stopped(Exception):  # noqa: N818 - nothing went wrong
@@ -80,7 +85,7 @@ def execute(
         request: What to run.
         checkpoints: Folder to keep its place in; it continues from there if it can. None keeps
             nothing.
-        on_progress: Called now and then with where the run is.
+        on_progress: Called now and then with where the run is, and at its end if it is tracked.
         on_left: Called if the run starts anew though it had a checkpoint, with the reason and where
             that is kept.
         should_stop: Called after each step and while looking. Once it returns True, the run saves
@@ -104,9 +109,12 @@ def execute(
         raise
     except _Pruned as reason:
         assert run is not None
+        run.tell_points(on_progress)
         return run.record(str(reason), status="pruned")
     except Exception:
         error = traceback.format_exc()
+        if run is not None:
+            run.tell_points(on_progress)
         return failed_record(request, error) if run is None else run.record(error)
 
 
@@ -136,6 +144,10 @@ class _Run:
         self._stream: Stream = benchmark.stream
         self._looker = Looker(benchmark, request.cell)
         self._tally = continued or Tally(started_at=_now())
+        if request.is_tracked and self._tally.trace is None:
+            self._tally.trace = Trace()
+        self._marked = point_moments(len(self._stream), self._looker.moments)
+        self._points_told = 0
         here = machine()
         self._tally.begin_part(f"{here['cpu']}, {here['kernels']}", torch.get_num_threads())
         self._earlier_wall, self._earlier_cpu = self._tally.wall_seconds, self._tally.cpu_seconds
@@ -149,10 +161,12 @@ class _Run:
     ) -> None:
         """Learn from the rest of the stream, looking, saving and telling on the way."""
         clock, stream, learner, tally = time.perf_counter, self._stream, self._learner, self._tally
-        moments = self._looker.moments
+        moments, marked = self._looker.moments, self._marked if tally.trace is not None else ()
         next_told = self._start
         if stream.batches_given in moments:  # it was stopped while it looked
             self._look(should_stop)
+        if stream.batches_given in marked:
+            tally.mark_point(learner, self._looker.segment_names)
         remaining = len(stream) - stream.batches_given
         for _ in range(remaining):
             asked = clock()
@@ -166,12 +180,20 @@ class _Run:
             tally.count_step(report, labels, seconds=done - given, learn_seconds=done - asked)
             if stream.batches_given in moments:
                 self._look(should_stop)
+            if stream.batches_given in marked:
+                tally.mark_point(learner, self._looker.segment_names)
             if done >= self._next_save:
                 self._save()
             if on_progress is not None and done >= next_told:
                 on_progress(self._progress())
                 next_told = done + _TOLD_EVERY
             self._stop_if(should_stop)
+        self.tell_points(on_progress)
+
+    def tell_points(self, on_progress: Callable[[Progress], None] | None) -> None:
+        """Tell the points that are left, if the run is tracked."""
+        if on_progress is not None and self._tally.trace is not None:
+            on_progress(self._progress())
 
     def record(self, error: str | None = None, status: Status = "failed") -> Record:
         """Return what came out; without an error, of a run that is done."""
@@ -257,6 +279,11 @@ class _Run:
         seconds, seen = self._learnt_before
         learnt_for = self._tally.learn_seconds - seconds
         last = self._tally.curve[-1] if self._tally.curve else None
+        started_at, points = None, None
+        if self._tally.trace is not None:
+            started_at = self._tally.started_at
+            points = tuple(self._tally.trace.points[self._points_told :])
+            self._points_told += len(points)
         return Progress(
             segment=self._looker.segment_at(self._stream.batches_given) + 1,
             num_segments=len(self._looker.segment_names),
@@ -264,6 +291,8 @@ class _Run:
             num_examples=self._stream.num_examples,
             accuracy=None if last is None else last.accuracy,
             examples_per_second=(self._stream.cursor - seen) / learnt_for if learnt_for else 0.0,
+            started_at=started_at,
+            points=points,
         )
 
 

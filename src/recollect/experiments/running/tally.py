@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from recollect.experiments.records.record import CurvePoint, MemoryPoint
+from recollect.experiments.tracking.trace import Trace
 from recollect.learner import Learner, StepReport
 
 _UNCOUNTED = 64  # steps whose reports are kept before they are counted together
@@ -39,6 +40,7 @@ class Tally:
         num_resumes: How often the run was continued.
         places: Processor and threads of each part, one entry as long as they stay the same.
         started_at: UTC, ISO 8601.
+        trace: What trackers are told, if there are any.
     """
 
     rows: list[list[int]] = field(default_factory=list)
@@ -57,6 +59,7 @@ class Tally:
     num_resumes: int = 0
     places: list[tuple[str, int]] = field(default_factory=list)
     started_at: str = ""
+    trace: Trace | None = None
     _uncounted: list[tuple[StepReport, Tensor]] = field(default_factory=list)
 
     def begin_part(self, cpu: str, threads: int) -> None:
@@ -83,6 +86,10 @@ class Tally:
         self.prequential_correct += int((outputs.argmax(1) == labels.to(outputs.device)).sum())
         self.prequential_total += len(labels)
         written = [report.written for report, _ in self._uncounted]
+        if self.trace is not None:
+            micros = self.step_micros[-len(self._uncounted) :]
+            for (report, _), taken in zip(self._uncounted, micros, strict=True):
+                self.trace.count(report, taken / 1e6)
         self._uncounted.clear()
         self.evicted.update(torch.cat([step.evicted_labels for step in written]).tolist())
         self.evicted_age += int(torch.cat([step.evicted_ages for step in written]).sum())
@@ -115,6 +122,21 @@ class Tally:
         )
         self.evicted, self.evicted_age, self.evicted_score = Counter(), 0, 0.0
 
+    def mark_point(self, learner: Learner, segments: tuple[str, ...]) -> None:
+        """Make a point for trackers of the steps since the last one, and of a look made just now.
+
+        Args:
+            learner: As it is now.
+            segments: Names of the segments.
+        """
+        if self.trace is None:
+            return
+        self.catch_up()
+        look = self.curve[-1] if self.curve and self.curve[-1].seen == learner.seen else None
+        is_in = bool(self.memory) and self.memory[-1].seen == learner.seen
+        memory = self.memory[-1] if is_in else None
+        self.trace.mark(learner.step, learner.seen, look, memory, segments)
+
     def step_seconds(self) -> tuple[float, float, float]:
         """Return the 50, 90 and 99 % quantiles of a step's time."""
         if not self.step_micros:
@@ -135,6 +157,7 @@ class Tally:
         content["curve"] = [vars(point) for point in self.curve]
         content["memory"] = [vars(point) for point in self.memory]
         content["evicted"] = sorted(self.evicted.items())
+        content["trace"] = None if self.trace is None else self.trace.as_dict()
         return content
 
     @classmethod
@@ -144,6 +167,8 @@ class Tally:
         tally.curve = [CurvePoint(**_tuples(point)) for point in content["curve"]]
         tally.memory = [MemoryPoint(**_tuples(point)) for point in content["memory"]]
         tally.evicted = Counter(dict(content["evicted"]))
+        if tally.trace is not None:
+            tally.trace = Trace.from_dict(content["trace"])
         tally.places = [(cpu, threads) for cpu, threads in content["places"]]
         return tally
 

@@ -22,6 +22,7 @@ from recollect.experiments.records.store import Store
 from recollect.experiments.running.events import Kind
 from recollect.experiments.running.execute import Progress, Stopped, execute
 from recollect.experiments.specs.request import Request
+from recollect.experiments.tracking.kept import keep_points
 
 
 class Worker:
@@ -69,14 +70,23 @@ class Worker:
                 self._tell("done", is_new=False)
                 return
             self._tell("started")
+            told: list[Progress] = []
+
+            def tell(progress: Progress) -> None:
+                told.append(progress)
+                self._tell("progress", **asdict(progress))
+
             record = execute(
                 request,
                 checkpoints=store.checkpoint_folder(request),
-                on_progress=self._tell_progress,
+                on_progress=tell,
                 on_left=lambda reason: self._tell("anew", message=reason),
                 should_stop=self._stop.is_set,
                 checkpoint_share=self._share,
             )
+            if request.is_tracked:  # before the record: until then the run can be made again
+                points = [asdict(point) for progress in told for point in progress.points or ()]
+                keep_points(store, request, record.started_at, points)
             store.add(request, record)
             # Only now: until the record is there, the checkpoint is all there is.
             store.forget_checkpoint(request)
@@ -91,9 +101,6 @@ class Worker:
             seconds=record.wall_seconds,
             is_new=True,
         )
-
-    def _tell_progress(self, progress: Progress) -> None:
-        self._tell("progress", **asdict(progress))
 
     def _tell(self, kind: Kind, **facts: object) -> None:
         try:

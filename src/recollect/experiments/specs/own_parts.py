@@ -24,6 +24,7 @@ from recollect.retrieval import Retrieval
 from recollect.rules import Rule
 from recollect.storage import Storage
 from recollect.suggestions import nearest
+from recollect.trackers import Tracker
 
 _MAX_BYTES: Final = 10_000_000
 _KINDS: Final[Mapping[str, type]] = {
@@ -32,6 +33,7 @@ _KINDS: Final[Mapping[str, type]] = {
     "rule": Rule,
     "objective": Objective,
     "predictor": Predictor,
+    "tracker": Tracker,
 }
 # What a table, or `recollect.method`, says of the learner and not of its parts.
 _TAKEN: Final = frozenset(
@@ -57,7 +59,7 @@ def load_part(part: str, where: str, digest: str) -> type:
     """Return the class that `where` names.
 
     Args:
-        part: Which part it has to be, of `recollect.choices.PARTS`.
+        part: Which part it has to be, of `recollect.choices.PARTS`, or "tracker".
         where: Such as `idea.py:Newest`.
         digest: What the file has to be.
 

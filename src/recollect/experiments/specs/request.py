@@ -23,12 +23,14 @@ class Request:
         command: A command that runs it again.
         stop_below: Stream positions, in examples, with accuracies: the run is pruned if its
             any-time accuracy at such a position is lower. A whole run has none.
+        is_tracked: Whether it tells points along its way, for trackers. They change no number.
     """
 
     cell: Cell
     seed: int
     command: str
     stop_below: tuple[tuple[int, float], ...] = ()
+    is_tracked: bool = False
 
     @property
     def key(self) -> str:
@@ -38,15 +40,16 @@ class Request:
     def to_json(self) -> str:
         """Describe it on one line, for a worker."""
         content = {"cell": self.cell.canonical_json, "seed": self.seed, "command": self.command}
-        return json.dumps({**content, "stop_below": self.stop_below})
+        more = {"stop_below": self.stop_below, "is_tracked": self.is_tracked}
+        return json.dumps(content | more)
 
     @classmethod
     def from_json(cls, text: str) -> "Request":
         """Build what `to_json` described."""
         content = json.loads(text)
         stop_below = tuple((seen, accuracy) for seen, accuracy in content["stop_below"])
-        cell = Cell.from_json(content["cell"])
-        return cls(cell, content["seed"], content["command"], stop_below)
+        cell, is_tracked = Cell.from_json(content["cell"]), content["is_tracked"]
+        return cls(cell, content["seed"], content["command"], stop_below, is_tracked)
 
 
 def requests(
@@ -56,6 +59,7 @@ def requests(
     spec: str | None = None,
     overrides: Sequence[str] = (),
     threads: int = 1,
+    are_tracked: bool = False,
 ) -> list[Request]:
     """Ask for every cell with every seed, all cells of one seed before the next seed.
 
@@ -67,13 +71,14 @@ def requests(
         spec: Path of the spec, if it is not the one that comes with the package.
         overrides: The `--set` options that made the cells.
         threads: Of each process: another number adds up in another order.
+        are_tracked: Whether the runs tell points along their way.
 
     Raises:
         ConfigError: They are more runs than one command makes.
     """
     check_num_runs(len(cells), len(seeds))
     return [
-        Request(cell, seed, _command(cell, seed, spec, overrides, threads))
+        Request(cell, seed, _command(cell, seed, spec, overrides, threads), is_tracked=are_tracked)
         for seed in seeds
         for cell in cells
     ]

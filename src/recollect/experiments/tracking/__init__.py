@@ -1,0 +1,1 @@
+"""What trackers are told of runs: points along the way, kept until every tracker has them."""

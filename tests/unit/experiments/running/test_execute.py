@@ -1,3 +1,4 @@
+import dataclasses
 import json
 from collections.abc import Callable
 from itertools import count
@@ -193,3 +194,25 @@ def test_times_add_up(request_for: RequestFor) -> None:
     assert record.step_seconds[0] > 0
     assert record.threads == 1
     assert record.peak_bytes > 50_000_000
+
+
+def test_a_run_below_a_bar_is_pruned_there_and_is_the_whole_run_up_to_there(
+    request_for: RequestFor, tmp_path: Path
+) -> None:
+    whole = execute(request_for())
+    place = whole.curve[2]
+    barred = dataclasses.replace(request_for(), stop_below=((place.seen, place.accuracy + 0.01),))
+    assert Request.from_json(barred.to_json()) == barred
+    record = execute(barred, checkpoints=tmp_path)
+    assert (record.status, record.spec_hash) == ("pruned", whole.spec_hash)
+    assert f"after {place.seen} examples" in (record.error or "")
+    assert record.curve == whole.curve[:3]
+    assert record.correct == whole.correct[: len(record.correct)] != whole.correct
+
+
+def test_a_run_at_its_bars_or_between_them_is_whole(request_for: RequestFor) -> None:
+    whole = execute(request_for())
+    at = tuple((point.seen, point.accuracy) for point in whole.curve)
+    between = tuple((point.seen + 1, 1.0) for point in whole.curve)
+    record = execute(dataclasses.replace(request_for(), stop_below=(*at, *between)))
+    assert without_times(record) == without_times(whole)

@@ -29,6 +29,12 @@ def test_known_settings_come_first_then_an_even_draw_then_suggestions(plan_of: M
     assert len({trial.settings["lr"] for trial in trials}) == 14
 
 
+def test_no_settings_are_tried_twice_though_one_place_looks_best(plan_of: MakePlan) -> None:
+    for best in (0.05, 0.15):
+        trials = history(plan_of, 40, best=best)
+        assert len({trial.settings["lr"] for trial in trials}) == 40
+
+
 def test_suggestions_look_where_trials_were_good(plan_of: MakePlan) -> None:
     for best in (0.02, 0.2):
         late = [trial.settings["lr"] for trial in history(plan_of, 30, best=best)[STARTUP:]]

@@ -97,6 +97,17 @@ def test_data_that_is_missing_or_not_held_out_is_told_before_anything_runs(
     assert not (tmp_path / "search" / "journal.log").exists()
 
 
+def test_a_model_that_does_not_fit_the_data_is_told_before_anything_runs(
+    spec: Path, tmp_path: Path
+) -> None:
+    net = tmp_path / "net.py"
+    net.write_text("from torch import nn\n\ndef make():\n    return nn.Linear(3, 10)\n")
+    words = (spec, "--out", tmp_path / "search", "-m", "er")
+    told = invoke(*words, "--set", f'model.name="{net}:make"').exception
+    assert "one batch cannot be learnt" in str(told)
+    assert not (tmp_path / "search" / "journal.log").exists()
+
+
 def test_a_search_prints_its_choice_and_writes_spec_pages_and_trials(
     spec: Path, tmp_path: Path
 ) -> None:

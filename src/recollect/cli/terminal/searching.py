@@ -51,7 +51,7 @@ def carry_out_search(
     Returns:
         The signal that stopped it, None if it came to its end.
     """
-    _try_data(plan)
+    _try_one_batch(plan)
     search = Search(plan, folder, name=name, command=command)
     try:
         stopped_by = _make(search, manner)
@@ -115,12 +115,20 @@ def _make(search: Search, manner: Manner) -> int | None:
     return received[0] if outcome.was_stopped else None
 
 
-def _try_data(plan: Plan) -> None:
-    """Build one benchmark: data that is missing, or has no validation part, is told at once."""
+def _try_one_batch(plan: Plan) -> None:
+    """Learn one batch: what is wrong with data or model is told at once, not trial by trial."""
     method, search = next(iter(plan.methods.items()))
-    benchmark, _ = build(plan.cell(method, search.example), plan.budget.first_seeds[0])
-    if any(not len(segment.validation_indices) for segment in benchmark.segments):
-        raise RecollectError(
-            f"{plan.spec.benchmark} has segments without validation examples; set "
-            "stream.validation_per_segment to a number above 0."
-        )
+    try:
+        cell, seed = plan.cell(method, search.example), plan.budget.first_seeds[0]
+        benchmark, learner = build(cell, seed)
+        if any(not len(segment.validation_indices) for segment in benchmark.segments):
+            raise RecollectError(
+                f"{plan.spec.benchmark} has segments without validation examples; set "
+                "stream.validation_per_segment to a number above 0."
+            )
+        learner.observe(*next(benchmark.stream))
+    except RecollectError:
+        raise
+    except Exception as error:  # of a model, a part or data of the user's, which may raise anything
+        told = f"{type(error).__name__}: {error}"
+        raise RecollectError(f"one batch cannot be learnt, so no trial could: {told}") from error

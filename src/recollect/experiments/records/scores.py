@@ -1,4 +1,6 @@
-"""The two numbers of a run that its worker reports while others still run."""
+"""The numbers of a run that are asked for while others still run."""
+
+from collections.abc import Sequence
 
 from recollect.experiments.records.record import Record
 from recollect.metrics import AccuracyMatrix, average_accuracy, forgetting
@@ -18,3 +20,20 @@ def accuracy_and_forgetting(record: Record) -> tuple[float, float]:
     """Return average accuracy and forgetting, as cited, at the end of a run that is done."""
     matrix = accuracy_matrix(record)
     return average_accuracy(matrix), forgetting(matrix)
+
+
+def recent_accuracy(curve: Sequence[tuple[int, float]]) -> float:
+    """Return the mean any-time accuracy over the latter half of what was seen.
+
+    One point says little: it falls whenever a segment has just begun.
+
+    Args:
+        curve: Positions in the stream, ascending, and the accuracy at each.
+
+    Example:
+        >>> recent_accuracy([(100, 0.9), (200, 0.5), (300, 0.4), (400, 0.6)])
+        0.5
+    """
+    last, _ = curve[-1]
+    recent = [accuracy for seen, accuracy in curve if 2 * seen >= last]
+    return sum(recent) / len(recent)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from recollect.errors import CheckpointError, StoreError
 from recollect.experiments.records.record import CurvePoint, Record, Status
+from recollect.experiments.records.scores import recent_accuracy
 from recollect.experiments.running.evaluator import Looker
 from recollect.experiments.running.machine import (
     CHECKPOINT_SHARE,
@@ -229,15 +230,19 @@ class _Run:
         if self._looker.is_due(given) and (not curve or curve[-1].seen < self._learner.seen):
             curve.append(self._looker.point(self._learner, given))
             self._tally.look_into_memory(self._learner)
-            self._prune_if_below(curve[-1])
+            self._prune_if_below(curve)
         while len(self._tally.rows) < self._looker.num_over(given):
             self._tally.rows.append(self._looker.row(predict))
 
-    def _prune_if_below(self, point: CurvePoint) -> None:
-        for seen, least in self._request.stop_below:
-            if seen == point.seen and point.accuracy < least:
-                told = f"any-time accuracy {point.accuracy:.2%} is below {least:.2%}"
-                raise _Pruned(f"pruned after {seen:,} examples: {told}.")
+    def _prune_if_below(self, curve: list[CurvePoint]) -> None:
+        bars = dict(self._request.stop_below)
+        least = bars.get(curve[-1].seen)
+        if least is None:
+            return
+        accuracy = recent_accuracy([(point.seen, point.accuracy) for point in curve])
+        if accuracy < least:
+            told = f"recent any-time accuracy {accuracy:.2%} is below {least:.2%}"
+            raise _Pruned(f"pruned after {curve[-1].seen:,} examples: {told}.")
 
     def _stop_if(self, should_stop: Callable[[], bool]) -> None:
         if should_stop():

@@ -22,7 +22,7 @@ class Request:
         seed: Seed of stream, model and learner.
         command: A command that runs it again.
         stop_below: Stream positions, in examples, with accuracies: the run is pruned if its
-            any-time accuracy at such a position is lower. A whole run has none.
+            `recent_accuracy` at such a position is lower. A whole run has none.
         is_tracked: Whether it tells points along its way, for trackers. They change no number.
     """
 

@@ -107,14 +107,19 @@ def standings(study: Study, method: str, kept: Kept) -> list[Standing]:
         trial.number: stage(trial, study.budget.second_seeds, kept)
         for trial in study.trials[method]
     }
-    is_over = bool(last) and all(fresh[number].is_complete for number in last)
-    best = max(sorted(last), key=lambda number: fresh[number].rank) if is_over else None
-    if ranked and not study.budget.fresh_seeds:
-        best = ranked[0]
+    first = {
+        trial.number: stage(trial, study.budget.first_seeds, kept) for trial in study.trials[method]
+    }
+    judged = fresh if study.budget.fresh_seeds else first
+    is_over = bool(last) and all(judged[number].is_complete for number in last)
+    order = sorted(last) if study.budget.fresh_seeds else ranked  # of equals the first stands
+    best = max(order, key=lambda number: judged[number].rank) if is_over else None
+    if best is not None and judged[best].mean is None:  # every run failed
+        best = None
     return [
         Standing(
             trial,
-            stage(trial, study.budget.first_seeds, kept),
+            first[trial.number],
             fresh[trial.number],
             is_finalist=trial.number in last,
             is_chosen=trial.number == best,

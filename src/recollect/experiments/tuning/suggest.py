@@ -18,6 +18,7 @@ from recollect.experiments.tuning.study import Origin, Settings
 from recollect.ranges import Choice, Range, Whole
 
 STARTUP: Final = 10  # trials before earlier ones have a say
+_CANDIDATES: Final = 24  # that TPE chooses among, as optuna has it
 _TRIES: Final = 20  # to find settings that no trial has
 
 Curve = tuple[tuple[int, float], ...]
@@ -74,7 +75,9 @@ def suggest(
         if not any(is_same(found, trial.settings) for trial in all_before):
             return found, "drawn"
     for attempt in range(_TRIES):
-        found = _by_tpe(search, seen, seed=f"{search.name} {number} {attempt}")
+        # Of fewer candidates the best is less often the one place that looks best.
+        candidates = max(1, _CANDIDATES // (attempt + 1))
+        found = _by_tpe(search, seen, candidates, seed=f"{search.name} {number} {attempt}")
         if not any(is_same(found, trial.settings) for trial in all_before):
             break
     return found, "suggested"
@@ -113,9 +116,11 @@ def as_optuna(search: Searched, past: Past) -> Any:
     )
 
 
-def _by_tpe(search: Searched, seen: Sequence[Past], *, seed: str) -> Settings:
+def _by_tpe(search: Searched, seen: Sequence[Past], candidates: int, *, seed: str) -> Settings:
     number = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4])
-    sampler = optuna().samplers.TPESampler(seed=number, n_startup_trials=1, multivariate=True)
+    sampler = optuna().samplers.TPESampler(
+        seed=number, n_startup_trials=1, n_ei_candidates=candidates, multivariate=True
+    )
     study = optuna().create_study(direction="maximize", sampler=sampler)
     study.add_trials([as_optuna(search, past) for past in seen])
     found = study.ask(distributions_of(search.space)).params

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 from collections.abc import Callable
 from itertools import count
@@ -8,6 +9,7 @@ import pytest
 from recollect.errors import StoreError
 from recollect.experiments.records.compare_records import without_times
 from recollect.experiments.records.record import Record
+from recollect.experiments.records.scores import recent_accuracy
 from recollect.experiments.running import machine, resume
 from recollect.experiments.running.execute import Progress, Stopped, execute
 from recollect.experiments.specs.build import build
@@ -193,3 +195,29 @@ def test_times_add_up(request_for: RequestFor) -> None:
     assert record.step_seconds[0] > 0
     assert record.threads == 1
     assert record.peak_bytes > 50_000_000
+
+
+def test_a_run_below_a_bar_is_pruned_there_and_is_the_whole_run_up_to_there(
+    request_for: RequestFor, tmp_path: Path
+) -> None:
+    whole = execute(request_for())
+    place = whole.curve[2]
+    recent = recent_accuracy([(point.seen, point.accuracy) for point in whole.curve[:3]])
+    barred = dataclasses.replace(request_for(), stop_below=((place.seen, recent + 0.01),))
+    assert Request.from_json(barred.to_json()) == barred
+    record = execute(barred, checkpoints=tmp_path)
+    assert (record.status, record.spec_hash) == ("pruned", whole.spec_hash)
+    assert f"after {place.seen} examples" in (record.error or "")
+    assert record.curve == whole.curve[:3]
+    assert record.correct == whole.correct[: len(record.correct)] != whole.correct
+
+
+def test_a_run_at_its_bars_or_between_them_is_whole(request_for: RequestFor) -> None:
+    whole = execute(request_for())
+    points = [(point.seen, point.accuracy) for point in whole.curve]
+    at = tuple(
+        (seen, recent_accuracy(points[: index + 1])) for index, (seen, _) in enumerate(points)
+    )
+    between = tuple((point.seen + 1, 1.0) for point in whole.curve)
+    record = execute(dataclasses.replace(request_for(), stop_below=(*at, *between)))
+    assert without_times(record) == without_times(whole)

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import subprocess
 import time
@@ -127,3 +128,48 @@ def test_at_least_one_worker_is_needed(tmp_path: Path) -> None:
 def test_at_least_one_thread_is_needed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="`threads` is 0; pass at least 1"):
         sweep([], Store(tmp_path), workers=1, threads=0)
+
+
+def test_a_sweep_that_is_fed_asks_for_more_until_there_is_no_more(
+    request_for: RequestFor, tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "store")
+    store.add(request_for("er", 9), execute(request_for("er", 9)))
+    waiting = [request_for("er", 0), request_for("van", 0), request_for("er", 9)]
+    kinds: list[str] = []
+    asked = 0
+
+    def more() -> list[Request] | None:
+        """Give one run, then nothing until it is done, then the next."""
+        nonlocal asked
+        asked += 1
+        if not waiting:
+            return None if len(ended()) == 3 else []
+        return [waiting.pop(0)] if asked % 3 == 0 else []
+
+    def ended() -> list[str]:
+        return [kind for kind in kinds if kind == "done"]
+
+    outcome = sweep(more, store, workers=2, on_event=lambda event: kinds.append(event.kind))
+    assert (outcome.num_done, outcome.num_there, outcome.was_stopped) == (2, 1, False)
+    assert {(r.method, r.seed) for r in store.records()} == {("er", 0), ("van", 0), ("er", 9)}
+
+
+def test_a_pruned_run_is_kept_as_such_and_is_no_failure(
+    request_for: RequestFor, tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "store")
+    seen = execute(request_for("er")).curve[1].seen
+    barred = dataclasses.replace(request_for("er"), stop_below=((seen, 1.1),))
+    events: list[Event] = []
+    outcome = sweep([barred], store, workers=1, on_event=events.append)
+    assert (outcome.num_done, outcome.failed) == (0, ())
+    assert [e.kind for e in events if e.kind != "progress"] == ["started", "pruned"]
+    record = store.record(barred)
+    assert record is not None
+    assert record.status == "pruned"
+    assert not store.is_done(barred)
+    # Without the bar it is another wish, and the whole run stands from then on.
+    sweep([request_for("er")], store, workers=1)
+    (kept,) = store.records()
+    assert kept.status == "done"

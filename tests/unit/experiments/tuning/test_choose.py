@@ -97,6 +97,17 @@ def test_without_fresh_seeds_the_first_ones_choose(template: Record) -> None:
     assert best.trial.number == 2
 
 
+def test_nothing_is_chosen_if_every_run_failed(template: Record) -> None:
+    kept = {
+        key: dataclasses.replace(record, status="failed", error="reason")
+        for key, record in kept_with(template, {1: (1, 1), 2: (2, 2), 3: (3, 3)}).items()
+    }
+    for budget in (BUDGET, dataclasses.replace(BUDGET, fresh_seeds=0)):
+        found = standings(study_of(budget), "er", kept)
+        assert sum(row.is_finalist for row in found) == 2
+        assert chosen(found) is None
+
+
 def test_a_study_is_read_as_it_was_written(tmp_path: Path) -> None:
     study = dataclasses.replace(
         study_of(),

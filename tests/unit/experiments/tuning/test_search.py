@@ -10,6 +10,7 @@ from tests.unit.experiments.tuning.conftest import MakePlan, drive, make, search
 from recollect.benchmarks import BenchmarkSegment
 from recollect.errors import ConfigError, RecollectError
 from recollect.experiments.records.compare_records import without_times
+from recollect.experiments.records.scores import recent_accuracy
 from recollect.experiments.running.events import Event
 from recollect.experiments.running.execute import execute
 from recollect.experiments.tuning.choose import by_identity, chosen, standings
@@ -80,7 +81,8 @@ def test_a_pruned_run_is_below_the_median_of_earlier_trials_and_is_kept_as_prune
     (record,) = [r for r in search.store.records() if r.spec_hash == spec_hash]
     assert (record.status, record.correct[5:]) == ("pruned", ())
     assert "is below" in (record.error or "")
-    assert record.curve[-1].accuracy < dict(first.stop_below[1000])[record.curve[-1].seen]
+    recent = recent_accuracy([(point.seen, point.accuracy) for point in record.curve])
+    assert recent < dict(first.stop_below[1000])[record.curve[-1].seen]
     # Up to there it is the very run that nobody prunes.
     whole = execute(search_in(tmp_path / "other", plan)._asked("er", first.settings, 1000, {}))
     assert whole.status == "done"

@@ -29,6 +29,12 @@ def test_known_settings_come_first_then_an_even_draw_then_suggestions(plan_of: M
     assert len({trial.settings["lr"] for trial in trials}) == 14
 
 
+def test_no_settings_are_tried_twice_though_one_place_looks_best(plan_of: MakePlan) -> None:
+    for best in (0.05, 0.15):
+        trials = history(plan_of, 40, best=best)
+        assert len({trial.settings["lr"] for trial in trials}) == 40
+
+
 def test_suggestions_look_where_trials_were_good(plan_of: MakePlan) -> None:
     for best in (0.02, 0.2):
         late = [trial.settings["lr"] for trial in history(plan_of, 30, best=best)[STARTUP:]]
@@ -79,13 +85,14 @@ def past(number: int, curve: list[tuple[int, float]], state: str = "complete") -
 
 def test_a_bar_is_the_median_at_the_same_place_of_the_same_stream() -> None:
     seen = [
-        past(0, [(100, 0.9), (200, 0.5), (300, 0.4), (400, 0.3)]),
-        past(1, [(100, 0.9), (200, 0.1), (300, 0.2), (400, 0.3)]),
-        past(2, [(100, 0.9), (200, 0.3), (300, 0.2), (400, 0.3)]),
-        past(3, [(100, 0.9), (200, 0.2)], "pruned"),
+        past(0, [(100, 0.75), (200, 0.25), (300, 0.4), (400, 0.3)]),
+        past(1, [(100, 1.0), (200, 0.5), (300, 0.2), (400, 0.3)]),
+        past(2, [(100, 0.5), (200, 0.5), (300, 0.2), (400, 0.3)]),
+        past(3, [(100, 0.5), (200, 0.25)], "pruned"),
     ]
-    # 300 was reached by three only; 100 is in the first half; nothing is saved at 400.
-    assert bars(seen, range(1000, 1002)) == {1000: ((200, 0.25),)}
+    # Means of both points: 0.5, 0.75, 0.5, 0.375. 300 was reached by three only; 100 is in the
+    # first half; nothing is saved at 400.
+    assert bars(seen, range(1000, 1002)) == {1000: ((200, 0.5),)}
 
 
 def test_there_is_no_bar_before_enough_trials_came_that_far() -> None:

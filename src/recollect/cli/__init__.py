@@ -14,6 +14,10 @@ from recollect.errors import RecollectError
 # Where each is, and its first sentence: help need not import what takes seconds.
 COMMANDS: Final = {
     "run": ("run", "Run methods on a benchmark and compare them over seeds."),
+    "new": (
+        "new",
+        "Write a first spec for data of your own, with comments, from what is found there.",
+    ),
     "tune": ("tune", "Search settings on validation data, and write the best as a spec."),
     "methods": ("methods", "List the methods with their parts and options."),
     "data": ("app", "List, fetch, verify and show data sets."),

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from recollect.datasets.cifar10 import CIFAR10
+from recollect.datasets.cifar100 import CIFAR100
 from recollect.datasets.dataset import DataSet
 from recollect.datasets.embedded_mnist import MNIST_EMBEDDED
 from recollect.datasets.examples import LabelledData
@@ -15,6 +16,7 @@ CATALOGUE: dict[str, DataSet] = {
     "mnist": MNIST,
     "fashion-mnist": FASHION_MNIST,
     "cifar10": CIFAR10,
+    "cifar100": CIFAR100,
     "mini-imagenet": MINI_IMAGENET,
 }
 
@@ -36,14 +38,14 @@ def load(name: str, *, root: str | Path | None = None) -> LabelledData:
     Nothing is fetched over a network: `fetch` does that.
 
     Args:
-        name: `mnist-embedded` (always here), `mnist`, `fashion-mnist`, `cifar10` or
+        name: `mnist-embedded` (always here), `mnist`, `fashion-mnist`, `cifar10`, `cifar100` or
             `mini-imagenet`.
         root: A folder that holds it in a usual layout (torchvision's, the makers' own; for
             mini-ImageNet also a zip). None looks into our own folder: `RECOLLECT_DATA`, or the
             platform's cache folder.
 
     Returns:
-        Images of shape (n, 28, 28) for the MNISTs, (n, 3, 32, 32) for CIFAR-10 and
+        Images of shape (n, 28, 28) for the MNISTs, (n, 3, 32, 32) for the CIFARs and
         (n, 3, 84, 84) for mini-ImageNet, which is mapped from disk rather than read.
 
     Raises:

@@ -16,6 +16,8 @@ MNIST_FILES = (
 TRAIN_BATCHES = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
 TEST_BATCH = "test_batch.bin"
 BATCHES = (*TRAIN_BATCHES, TEST_BATCH)
+CIFAR100_PICKLES = ("train", "test")
+CIFAR100_BINARY = ("train.bin", "test.bin")
 
 
 def find_published(
@@ -64,6 +66,23 @@ def find_cifar10(root: Path) -> Path | None:
         if has_all(folder, BATCHES) or has_all(folder, [Path(name).stem for name in BATCHES]):
             return folder
     return None
+
+
+def find_cifar100_pickles(root: Path) -> Path | None:
+    """Return the folder under a root that holds the pickles of CIFAR-100, or None."""
+    folders = (root / subfolder for subfolder in (".", "cifar100", "cifar-100-python"))
+    return next((folder for folder in folders if has_all(folder, CIFAR100_PICKLES)), None)
+
+
+def find_cifar100_binary(root: Path) -> Path | None:
+    """Return the folder under a root that holds the binary files of CIFAR-100, or None."""
+    folders = (root / subfolder for subfolder in (".", "cifar100", "cifar-100-binary"))
+    return next((folder for folder in folders if has_all(folder, CIFAR100_BINARY)), None)
+
+
+def find_cifar100(root: Path) -> Path | None:
+    """Return the folder under a root that holds CIFAR-100 in either form, or None."""
+    return find_cifar100_pickles(root) or find_cifar100_binary(root)
 
 
 def has_all(folder: Path, names: Iterable[str]) -> bool:

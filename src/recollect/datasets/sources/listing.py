@@ -11,6 +11,7 @@ from recollect.datasets.sources.layouts import (
     FIND_MNIST,
     embedded_folder,
     find_cifar10,
+    find_cifar100,
     find_decoded,
     find_published,
 )
@@ -88,6 +89,16 @@ LISTING: Final[dict[str, Listed]] = {
             num_bytes=6 * 10_000 * (1 + 3 * 32 * 32),
         ),
         partial(find_published, "cifar10", find_cifar10),
+    ),
+    "cifar100": Listed(
+        About(
+            name="cifar100",
+            title="50,000 + 10,000 photos, 32x32",
+            licence="none stated",
+            homepage="https://www.cs.toronto.edu/~kriz/cifar.html",
+            num_bytes=60_000 * (2 + 3 * 32 * 32),
+        ),
+        partial(find_published, "cifar100", find_cifar100),
     ),
     "mini-imagenet": Listed(
         About(

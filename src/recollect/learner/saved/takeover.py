@@ -1,11 +1,12 @@
 """Change a whole learner, or nothing of it."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from recollect.errors import CheckpointError
 from recollect.rollback.snapshot import Snapshot
@@ -76,7 +77,15 @@ def _way_back_of_storage(learner: "Learner") -> Callable[[], None]:
     def put_back() -> None:
         for name, value in attributes.items():
             object.__setattr__(storage, name, value)
-        if state or storage.state():
+        # A policy that cannot read its state back is asked only where its attributes do not do.
+        if not _are_alike(storage.state(), state):
             storage.restore({name: tensor.clone() for name, tensor in state.items()})
 
     return put_back
+
+
+def _are_alike(state: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
+    return state.keys() == other.keys() and all(
+        tensor.dtype == other[name].dtype and torch.equal(tensor, other[name])
+        for name, tensor in state.items()
+    )

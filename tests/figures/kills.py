@@ -5,8 +5,8 @@ when a run ends, its record must be that of a run never disturbed. Prints how ma
 and how many of the runs' continuations were real, from a checkpoint in mid-stream.
 """
 
+import json
 import random
-import signal
 import subprocess
 import sys
 import tempfile
@@ -48,18 +48,18 @@ def main(num_kills: int) -> None:
         killed = resumed = runs = 0
         while killed < num_kills:
             (request,) = requests(cells(load_spec(spec)), range(runs, runs + 1))
-            longest = 4.0
-            for _ in range(MOST_AT_ONE_RUN):
+            for _ in range(min(MOST_AT_ONE_RUN, num_kills - killed)):
                 command = start(spec, store, runs)
+                until_it_runs(command)
                 try:
-                    command.wait(timeout=moments.uniform(1.0, longest))
+                    command.wait(timeout=moments.uniform(0.1, 2.0))
                     break
                 except subprocess.TimeoutExpired:
-                    command.send_signal(signal.SIGKILL)
+                    command.kill()
                     command.wait()
                     killed += 1
             else:
-                start(spec, store, runs).wait()
+                start(spec, store, runs).communicate()
             record = store.record(request)
             assert record is not None
             assert without_times(record) == without_times(execute(request))
@@ -68,14 +68,23 @@ def main(num_kills: int) -> None:
             print(f"{runs} runs, {killed} kills, {resumed} resumed in mid-stream", flush=True)
 
 
-def start(spec: Path, store: Store, seed: int) -> "subprocess.Popen[bytes]":
+def until_it_runs(command: "subprocess.Popen[str]") -> None:
+    """Wait for the first step of the run, or for the command's end."""
+    assert command.stdout is not None
+    for line in command.stdout:
+        if json.loads(line)["event"] in ("progress", "done"):
+            return
+
+
+def start(spec: Path, store: Store, seed: int) -> "subprocess.Popen[str]":
     """Start the command that makes this run; its worker ends with it."""
     words = ["run", "--spec", str(spec), "--seeds", f"{seed}:{seed + 1}", "--workers", "1"]
-    words += ["--out", str(store.root), "--checkpoint-share", str(SHARE)]
+    words += ["--out", str(store.root), "--checkpoint-share", str(SHARE), "--json"]
     return subprocess.Popen(
         [sys.executable, "-m", "recollect", *words],
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        text=True,
     )
 
 

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial, wraps
-from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, final
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, final, runtime_checkable
 
 _PATIENCE: Final = 200  # looks at those who wait, each of which lets them run
 
@@ -74,6 +74,7 @@ class Turns:
             time.sleep(0)
 
 
+@runtime_checkable
 class TakesTurns(Protocol):
     """Something that threads share."""
 

@@ -79,6 +79,24 @@ QUESTIONS = (
         "from_arrays(inputs, labels)",
     ),
     Question(
+        "How do I learn from texts, and new classes?",
+        (LIST, "live-streams.md#a-stream-of-texts"),
+        "A stream of texts",
+        "learner = build()",
+    ),
+    Question(
+        "How do I delete an example?",
+        (LIST, "live-streams.md#a-deletion"),
+        "A deletion",
+        "memory.forget(ids=[some])",
+    ),
+    Question(
+        "May other threads predict meanwhile?",
+        (LIST, "live-streams.md#answering-meanwhile"),
+        "Answering meanwhile",
+        "without a lock of yours",
+    ),
+    Question(
         "How many seeds do I need?",
         (LIST, "appendix/seeds.md"),
         "How many seeds it takes",

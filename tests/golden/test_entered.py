@@ -7,12 +7,14 @@ import pytest
 from tests.golden.entered import entered_modules, modules
 
 _FILES: Final = "reads files, whose bytes tests/unit/datasets compares"
-_FRONT: Final = "no learner takes such examples or labels yet"
+_FRONT: Final = "turns what people have into tensors: tests/unit/learner compare it with tensors"
+_WORDS: Final = "words, and no numbers: tests/unit"
 
 # A module, or a package with all it holds. A module that a trace enters must not stand here: take
 # it out of the table, or name the package's other modules one by one.
 NOT_ENTERED: Final[Mapping[str, str]] = {
     "recollect.cli": "the command: tests/unit/cli",
+    "recollect.paper": "the paper's numbers beside records: tests/unit/reports and tests/docs",
     "recollect.reports": "shows records and changes none: tests/unit/reports",
     "recollect.experiments": "runs in processes of its own; committed records are its traces",
     "recollect.benchmarks": "picks data, model and settings: tests/unit/test_benchmarks.py",
@@ -39,6 +41,7 @@ NOT_ENTERED: Final[Mapping[str, str]] = {
     "recollect.datasets.files.registries": _FILES,
     "recollect.datasets.files.restricted_pickle": _FILES,
     "recollect.datasets.files.roots": _FILES,
+    "recollect.datasets.sources.layouts": _FILES,
     "recollect.datasets.sources.tables": _FILES,
     "recollect.datasets.files.unpacking": _FILES,
     "recollect.metrics.average_accuracy": "pure functions of counts: tests/unit/metrics",
@@ -50,7 +53,6 @@ NOT_ENTERED: Final[Mapping[str, str]] = {
     "recollect.errors": "classes of errors; no trace makes one",
     "recollect.gradients.one_by_one": "the oracle that the engine is tested against",
     "recollect.gradients.formulas.replay": "for nodes without a formula: tests/unit/gradients",
-    "recollect.rules.gradient_sum": "its weights are fixed, so the learner never calls it",
     "recollect.rules.rule": "the base class of rules, all abstract",
     "recollect.augment.per_example": "calls a user's own function: tests/unit/augment",
     "recollect.network.inputs.arrival": _FRONT,
@@ -60,6 +62,14 @@ NOT_ENTERED: Final[Mapping[str, str]] = {
     "recollect.models.growing_head": _FRONT,
     "recollect.ragged": _FRONT,
     "recollect.memory.columns.column": "the base class of columns, all abstract",
+    "recollect.memory.resizing": "draws a sample: tests/unit/learner/test_changed_learners.py",
+    "recollect.learner.saved.rebuilding": "builds parts from names; each goes on to the same bits",
+    "recollect.network.contract": "what passes are asked; all abstract",
+    "recollect.choices": "what may be named: tests/unit/test_choices.py",
+    "recollect.lazy": "imports names when they are asked for: tests/architecture",
+    "recollect.suggestions": _WORDS,
+    "recollect.learner.describing": _WORDS,
+    "recollect.network.explain": _WORDS,
 }
 
 
@@ -68,7 +78,7 @@ def covered(row: str) -> set[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=False, reason="eight modules that landed last are not in the table yet")
+@pytest.mark.timeout(1200)  # it traces every call: 40 s alone, minutes on a busy machine
 def test_the_table_lists_exactly_the_modules_that_no_trace_enters() -> None:
     entered = entered_modules()
     excused = set[str]().union(*map(covered, NOT_ENTERED))

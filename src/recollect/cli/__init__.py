@@ -104,6 +104,9 @@ def main() -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
     except OSError as error:  # a path that is too long, a folder that may not be read
+        if error.errno is None:  # not of the system but of ours, in words of its own
+            print(f"error: {error}", file=sys.stderr)
+            sys.exit(1)
         where = "the output" if error.filename is None else f"`{error.filename}`"
         print(f"error: {where} cannot be used ({error.strerror or error}).", file=sys.stderr)
         sys.exit(1)

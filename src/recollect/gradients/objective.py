@@ -23,7 +23,3 @@ class Objective:
     coefficients: Float[Tensor, " examples"]
     groups: Groups
     scales: Float[Tensor, " groups"]
-
-    def total(self) -> Float[Tensor, ""]:
-        """Return the number whose backward pass is run."""
-        return self.losses @ self.coefficients

@@ -1,7 +1,7 @@
 """Count the right answers on each segment."""
 
 from collections.abc import Callable, Iterable
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -13,6 +13,7 @@ _MOST_VALUES: Final = 3 << 18
 _MOST_EXAMPLES: Final = 256
 
 
+@runtime_checkable
 class HeldOut(Protocol):
     """A segment's examples that were not streamed."""
 

@@ -1,7 +1,7 @@
 """Ask for cells of the paper's tables by name."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from recollect.experiments.specs.cell import Cell, cells
 from recollect.experiments.specs.configs import config_path
@@ -9,6 +9,7 @@ from recollect.experiments.specs.request import Request, check_num_runs, request
 from recollect.experiments.specs.spec import Spec, load_spec
 
 
+@runtime_checkable
 class WantedCell(Protocol):
     """A cell as a table names it."""
 

@@ -4,7 +4,7 @@ import hashlib
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Any, Protocol, final
+from typing import Any, Protocol, final, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ Batch = tuple[Tensor, Tensor]
 _PROBED_INPUTS = 4  # a segment, for the fingerprint
 
 
+@runtime_checkable
 class SinglePass(Protocol):
     """What every stream offers: batches once, a cursor that can be saved and restored."""
 

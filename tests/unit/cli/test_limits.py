@@ -46,6 +46,17 @@ def recollect(
     return run
 
 
+def test_a_named_pipe_in_place_of_a_checkpoint_is_told_as_what_it_is(
+    recollect: Callable[..., Ended],
+) -> None:
+    os.mkfifo("learner.ckpt")
+    ended = recollect("inspect", "learner.ckpt")
+    assert (ended.code, ended.err) == (
+        1,
+        "error: `learner.ckpt` is not a file; nothing was loaded.\n",
+    )
+
+
 HUGE = "1" + "0" * 24
 
 

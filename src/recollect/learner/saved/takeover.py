@@ -79,13 +79,15 @@ def _way_back_of_storage(learner: "Learner") -> Callable[[], None]:
     def put_back() -> None:
         for name, value in attributes.items():
             object.__setattr__(storage, name, value)
-        if not _are_equal(storage.state(), state):  # it was changed in place
+        # A policy that cannot read its state back is asked only where its attributes do not do.
+        if not _are_alike(storage.state(), state):
             storage.restore({name: tensor.clone() for name, tensor in state.items()})
 
     return put_back
 
 
-def _are_equal(first: Mapping[str, Tensor], second: Mapping[str, Tensor]) -> bool:
-    return first.keys() == second.keys() and all(
-        torch.equal(tensor, second[name]) for name, tensor in first.items()
+def _are_alike(state: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
+    return state.keys() == other.keys() and all(
+        tensor.dtype == other[name].dtype and torch.equal(tensor, other[name])
+        for name, tensor in state.items()
     )

@@ -62,7 +62,7 @@ def draws_from_global_randomness(path: Path) -> Iterator[str]:
             if isinstance(node, ast.ImportFrom):
                 modules = [f"{node.module}.{name}" for name in modules]
             for module in modules:
-                if module.split(".")[0] == "random" or module.startswith("numpy.random"):
+                if module.startswith(("random.", "numpy.random")):  # `import random` may make a Random
                     yield f"{path}:{node.lineno} imports {module}"
         if not isinstance(node, ast.Call):
             continue
@@ -73,6 +73,7 @@ def draws_from_global_randomness(path: Path) -> Iterator[str]:
             (owner in ("torch", "torch.random", "torch.cuda") and function in SEEDS)
             or (owner == "torch" and function in DRAWS and not has_generator)
             or (function in DRAWS_IN_PLACE and not has_generator)
+            or (owner == "random" and not (function == "Random" and node.args))
             or (owner in ("np.random", "numpy.random") and function not in ("default_rng", "PCG64"))
             or (called in ("np.random.default_rng", "numpy.random.default_rng") and not node.args)
         )

@@ -4,7 +4,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from recollect.cli.terminal.sweeping import sweep_shown
+from recollect.cli.terminal.sweeping import Wishes, sweep_shown
+from recollect.experiments.executors.workforce import Workforce
 from recollect.experiments.records.store import Store
 from recollect.experiments.specs.request import Request
 from recollect.experiments.tuning.choose import Kept
@@ -20,7 +21,7 @@ def make(
     if not wanted:
         return kept
     store = Store(WORK)
-    _, stopped_by = sweep_shown(wanted, store, workers=workers)
+    _, stopped_by = sweep_shown(wanted, store, Wishes(Workforce(workers)))
     done = [record for request in wanted if (record := store.record(request)) is not None]
     everything = {**kept, **{identity(record): record for record in done}}
     write_kept(path, everything.values(), is_slim=is_slim)

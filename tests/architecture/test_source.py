@@ -62,7 +62,9 @@ def draws_from_global_randomness(path: Path) -> Iterator[str]:
             if isinstance(node, ast.ImportFrom):
                 modules = [f"{node.module}.{name}" for name in modules]
             for module in modules:
-                if module.startswith(("random.", "numpy.random")):  # `import random` may make a Random
+                if module.startswith(
+                    ("random.", "numpy.random")
+                ):  # `import random` may make a Random
                     yield f"{path}:{node.lineno} imports {module}"
         if not isinstance(node, ast.Call):
             continue

@@ -19,6 +19,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # type: ignore[import-untyped]
 
 from recollect.errors import StoreError
+from recollect.experiments.executors.workforce import Workforce
 from recollect.experiments.records.compare_records import without_times
 from recollect.experiments.records.record import Record
 from recollect.experiments.records.store import Store
@@ -95,7 +96,7 @@ def test_a_run_whose_worker_is_killed_twice_is_the_undisturbed_one(
             worker = children(os.getpid())[0]
             after(moments.uniform(0.1, 0.4), lambda: os.kill(worker, signal.SIGKILL))
 
-    outcome = sweep(wanted, store, workers=1, on_event=kill_soon, checkpoint_share=SHARE)
+    outcome = sweep(wanted, store, Workforce(1, checkpoint_share=SHARE), on_event=kill_soon)
     assert outcome.num_done == 1
     assert [kind for kind in kinds if kind != "progress"] == ["started", "died"] * 2 + [
         "started",
@@ -113,7 +114,7 @@ def test_a_run_that_kills_its_workers_is_recorded_as_failed_in_the_end(
         if event.kind == "started":
             os.kill(children(os.getpid())[0], signal.SIGKILL)
 
-    outcome = sweep(wanted, store, workers=1, on_event=kill)
+    outcome = sweep(wanted, store, Workforce(1), on_event=kill)
     assert outcome.failed == tuple(wanted)
     record = store.record(wanted[0])
     assert record is not None
@@ -143,7 +144,7 @@ def test_ctrl_c_then_a_killed_parent_then_a_command_that_ends(
     assert workers
     until(lambda: not any(is_alive(worker) for worker in workers))
 
-    assert sweep(wanted, store, workers=1).num_done == 1
+    assert sweep(wanted, store, Workforce(1)).num_done == 1
     assert check_same(store, wanted[0], undisturbed).num_resumes == 2
 
 
@@ -190,7 +191,7 @@ def test_two_sweeps_on_one_store_make_each_run_once(spec: Path, store: Store) ->
         def note(event: Event) -> None:
             kinds.append((event.kind, event.request.key))
 
-        outcomes.append(sweep(wanted, store, workers=1, on_event=note))
+        outcomes.append(sweep(wanted, store, Workforce(1), on_event=note))
 
     both = [threading.Thread(target=go) for _ in range(2)]
     for thread in both:
@@ -223,7 +224,7 @@ def test_a_run_of_another_command_is_waited_for_and_taken_over(spec: Path, store
     other = threading.Thread(target=other_command)
     other.start()
     held.wait(10)
-    outcome = sweep([request], store, workers=1, on_event=note)
+    outcome = sweep([request], store, Workforce(1), on_event=note)
     other.join()
     assert released.is_set()
     assert outcome.num_done == 1
@@ -236,12 +237,12 @@ def test_a_disk_that_fills_up_stops_with_a_clear_error_and_the_same_command_cont
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # a learner's file is larger
     try:
         with pytest.raises(StoreError, match="then give the same command again: it continues"):
-            sweep(wanted, store, workers=1, checkpoint_share=SHARE)
+            sweep(wanted, store, Workforce(1, checkpoint_share=SHARE))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert store.records() == []
     assert children(os.getpid()) == []
-    assert sweep(wanted, store, workers=1).num_done == 1
+    assert sweep(wanted, store, Workforce(1)).num_done == 1
     check_same(store, wanted[0], undisturbed)
 
 

@@ -12,9 +12,10 @@ from rich.console import Console
 from recollect.cli.terminal.missing import show_missing
 from recollect.cli.terminal.output import FIGURES, check_output, write_explained
 from recollect.errors import RecollectError
+from recollect.experiments.executors.workforce import Workforce
 from recollect.experiments.records.record import Record
 from recollect.experiments.records.store import Store
-from recollect.experiments.running.machine import MOST_WORKERS
+from recollect.experiments.running.machine import MOST_WORKERS, usable_cores
 from recollect.experiments.specs.request import MOST_SEED, Request
 from recollect.paper.cells import cells_for, requests_for
 from recollect.paper.formats import as_csv, as_latex, as_markdown, as_terminal, tally
@@ -65,6 +66,17 @@ def paper(
     workers: Annotated[
         int | None, typer.Option(min=1, max=MOST_WORKERS, help="Runs at the same time.")
     ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLUSTER",
+            help="dask, or the address or file of a dask scheduler. Default: processes here.",
+        ),
+    ] = None,
+    fresh: Annotated[
+        bool,
+        typer.Option("--fresh", help="Begin what is not done anew, with the source of today."),
+    ] = False,
     shape: Annotated[
         Format | None,
         typer.Option("--format", help="How to print. Default: terminal, or as the output ends."),
@@ -94,10 +106,12 @@ def paper(
     num_failed = 0
     to_run = range(PAPER_SEEDS if seeds is None else seeds)
     if dry_run:
-        show_missing(cells_for(_cells(wanted)), to_run, store, workers=workers)
+        show_missing(cells_for(_cells(wanted)), to_run, store, workers=workers, on=on)
         return
     if run:
-        num_failed = _run_missing(requests_for(_cells(wanted), to_run), Store(store), workers)
+        asked = requests_for(_cells(wanted), to_run)
+        workforce = Workforce(workers or usable_cores(), on=on)
+        num_failed = _run_missing(asked, Store(store), workforce, is_fresh=fresh)
     records = _within(read_store(store), seeds)
     comparisons = [compare(exhibit, records) for exhibit in wanted]
     if output is not None:
@@ -162,13 +176,15 @@ def _cells(wanted: list[Exhibit]) -> list[WantedCell]:
     return list(dict.fromkeys(cell for exhibit in wanted for cell in wanted_cells(exhibit)))
 
 
-def _run_missing(asked: list[Request], store: Store, workers: int | None) -> int:
+def _run_missing(
+    asked: list[Request], store: Store, workforce: Workforce, *, is_fresh: bool
+) -> int:
     """Make the runs that the store lacks, shown as `recollect run` shows them; count failures."""
     # Torch takes its time to import; a table of what is there does without it.
-    from recollect.cli.terminal.sweeping import sweep_shown
+    from recollect.cli.terminal.sweeping import Wishes, sweep_shown
 
     try:
-        outcome, stopped_by = sweep_shown(asked, store, workers=workers)
+        outcome, stopped_by = sweep_shown(asked, store, Wishes(workforce, is_fresh=is_fresh))
     except KeyboardInterrupt:
         stopped_by = int(signal.SIGINT)
     if stopped_by is not None:

@@ -7,7 +7,7 @@ import typer
 
 from recollect.cli.terminal.output import check_output, write_explained
 from recollect.reports.html import write_report
-from recollect.reports.reading import read_store
+from recollect.reports.reading import links_to_code, read_store
 
 
 def report(
@@ -20,5 +20,5 @@ def report(
     check_output(output)
     records = read_store(store)
     with write_explained(output):
-        write_report(records, output)
+        write_report(records, output, code=links_to_code(store, output))
     print(f"wrote {output} ({output.stat().st_size / 1e6:.1f} MB, {len(records)} runs)")

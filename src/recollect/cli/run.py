@@ -65,6 +65,13 @@ def run(
             help="Threads per process. For fewer runs than cores.",
         ),
     ] = 1,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLUSTER",
+            help="dask, or the address or file of a dask scheduler. Default: processes here.",
+        ),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Override, such as optimizer.lr=0.1."),
@@ -95,6 +102,10 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be run and how long it takes.")
     ] = False,
+    fresh: Annotated[
+        bool,
+        typer.Option("--fresh", help="Begin what is not done anew, with the source of today."),
+    ] = False,
     checkpoint_share: Annotated[float, typer.Option(hidden=True)] = CHECKPOINT_SHARE,
 ) -> None:
     """Run methods on a benchmark and compare them over seeds.
@@ -119,9 +130,10 @@ def run(
     if dry_run:
         from recollect.cli.terminal.missing import show_missing
 
-        show_missing(asked, asked_seeds, out, workers=workers, is_json=as_json)
+        show_missing(asked, asked_seeds, out, workers=workers, on=on, is_json=as_json)
         return
     from recollect.cli.terminal.sweeping import Wishes, carry_out
+    from recollect.experiments.executors.workforce import Workforce
     from recollect.experiments.tracking.named import named_trackers
 
     wanted = requests(
@@ -134,9 +146,8 @@ def run(
     )
     is_main_job = not (benchmark or method or memory or overrides or protocol or spec)
     wishes = Wishes(
-        workers=workers,
-        threads=threads,
-        checkpoint_share=checkpoint_share,
+        workforce=Workforce(workers, threads, on, checkpoint_share),
+        is_fresh=fresh,
         is_quiet=quiet,
         is_json=as_json,
         trackers=named_trackers(track or ()),

@@ -10,6 +10,7 @@ import typer
 
 from recollect.cli.run import MAIN_JOB
 from recollect.cli.terminal.output import path_in_words
+from recollect.experiments.executors.workforce import Workforce
 from recollect.experiments.running.machine import MOST_WORKERS, usable_cores
 from recollect.experiments.specs.configs import config_path
 from recollect.experiments.specs.spec import MOST
@@ -68,6 +69,13 @@ def tune(
         int | None,
         typer.Option(min=1, max=MOST_WORKERS, metavar="N", help="Processes of this command."),
     ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLUSTER",
+            help="dask, or the address or file of a dask scheduler. Default: processes here.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder of the search, which several commands may share."),
@@ -77,6 +85,7 @@ def tune(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be tried; run nothing.")
     ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Go on with the source of today.")] = False,
 ) -> None:
     """Search settings on validation data, and write the best as a spec.
 
@@ -116,7 +125,8 @@ def tune(
         show_plan(plan, folder, is_json=as_json)
         return
     command = shlex.join(["recollect", *sys.argv[1:]])
-    manner = Manner(workers or usable_cores(), is_quiet=quiet, is_json=as_json)
+    workforce = Workforce(workers or usable_cores(), on=on)
+    manner = Manner(workforce, is_fresh=fresh, is_quiet=quiet, is_json=as_json)
     stopped_by = carry_out_search(plan, folder, manner, name=name, command=command)
     if stopped_by is not None:
         print(f"Stopped; the same command continues:\n  {command}", file=sys.stderr)

@@ -1,7 +1,7 @@
 """One page with everything the records say: no network, no library, opens anywhere."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -38,12 +38,18 @@ from recollect.reports.page.plots import slug
 from recollect.reports.page.speed import speed
 
 
-def write_report(records: Iterable[Record], path: str | os.PathLike[str]) -> Path:
+def write_report(
+    records: Iterable[Record],
+    path: str | os.PathLike[str],
+    *,
+    code: Mapping[str, str] | None = None,
+) -> Path:
     """Write one self-contained HTML page about `records`.
 
     Args:
         records: Of any benchmarks, methods and seeds. Failed runs are listed, not averaged.
         path: The file to write; it is replaced whole or not at all. Or a device or a pipe.
+        code: Links to the code that made records, by its digest.
 
     Returns:
         The path.
@@ -55,12 +61,12 @@ def write_report(records: Iterable[Record], path: str | os.PathLike[str]) -> Pat
     path = Path(path)
     if not path.parent.is_dir():
         raise RecollectError(f"`{path.parent}` is not a folder; create it, or write elsewhere.")
-    page = report_page(list(records))
+    page = report_page(list(records), code=code)
     write_text(path, page)
     return path
 
 
-def report_page(records: Sequence[Record]) -> str:
+def report_page(records: Sequence[Record], *, code: Mapping[str, str] | None = None) -> str:
     """Return the page as text. The same records give the same page."""
     if not records:
         raise RecollectError("there are 0 records to report; run something first.")
@@ -81,7 +87,7 @@ def report_page(records: Sequence[Record]) -> str:
         '<body><a class="skip" href="#main">Skip to the results</a>'
         "<noscript><p>Large parts of this page are unpacked by its script.</p></noscript>"
         f'{_header(records, cells, failed)}{_toolbar(cells)}<main id="main">'
-        f"{_failures(failed)}{sections}{provenance(cells)}</main>"
+        f"{_failures(failed)}{sections}{provenance(cells, code or {})}</main>"
         '<div id="tip" role="status" aria-live="polite" hidden></div>'
         f"<script>{script}</script></body></html>\n"
     )

@@ -36,7 +36,7 @@ def command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> "Command":
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sweeping, "write_report", lambda *_: None)
+    monkeypatch.setattr(sweeping, "write_report", lambda *_, **__: None)
     return Command(monkeypatch, capsys)
 
 

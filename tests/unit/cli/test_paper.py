@@ -122,9 +122,9 @@ def test_what_is_missing_is_run_first_and_failures_are_told(
         return ["wanted"]
 
     def sweep_shown(
-        wanted: list[str], store: Store, *, workers: int | None
+        wanted: list[str], store: Store, wishes: sweeping.Wishes
     ) -> tuple[SimpleNamespace, None]:
-        assert (wanted, store.root, workers) == (["wanted"], Path("there"), None)
+        assert (wanted, store.root) == (["wanted"], Path("there"))
         return SimpleNamespace(failed=("one",)), None
 
     monkeypatch.setattr(paper, "requests_for", requests_for)

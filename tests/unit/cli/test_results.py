@@ -43,7 +43,7 @@ def shown(
         words += [word for method in right for word in ("--method", method)]
         words += [word for size in memory for word in ("--memory", str(size))]
         monkeypatch.setattr(sys, "argv", words)
-        monkeypatch.setattr(sweeping, "write_report", lambda *_: None)
+        monkeypatch.setattr(sweeping, "write_report", lambda *_, **__: None)
         if width is not None:
             monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes the output for a terminal
             monkeypatch.setenv("COLUMNS", str(width))

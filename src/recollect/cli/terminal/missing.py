@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from recollect.cli.terminal.progress import duration
+from recollect.experiments.executors.workforce import num_at_once
 from recollect.experiments.records.store import Store
 from recollect.experiments.running.machine import usable_cores
 from recollect.experiments.running.missing import MissingRuns, missing_runs
@@ -20,9 +21,11 @@ def show_missing(
     out: Path,
     *,
     workers: int | None,
+    on: str | None = None,
     is_json: bool = False,
 ) -> None:
     """Print the runs that the store lacks, cell by cell, with times estimated from its records."""
+    num_workers = num_at_once(on, workers or usable_cores())
     missing = missing_runs(cells, seeds, Store(out))
     if is_json:
         print(json.dumps({"event": "missing", "rows": [_facts(runs) for runs in missing]}))
@@ -31,7 +34,7 @@ def show_missing(
     console = console if console.is_terminal else Console(width=140)
     if missing:
         console.print(_table(missing), highlight=False)
-    told = _in_all(missing, len(cells) * len(seeds), workers or usable_cores())
+    told = _in_all(missing, len(cells) * len(seeds), num_workers)
     console.print(told, highlight=False)
 
 

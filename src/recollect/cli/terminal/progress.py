@@ -50,6 +50,10 @@ class Display(ABC):
     def note(self, event: Event) -> None:
         """Show what happened to a run."""
 
+    @abstractmethod
+    def notice(self, text: str) -> None:
+        """Say something of the sweep as a whole."""
+
     def tick(self) -> None:
         """Move on, about ten times a second."""
         return
@@ -70,6 +74,10 @@ class QuietDisplay(Display):
         if event.kind in _TROUBLE:
             _print_trouble(self._console, event)
 
+    @override
+    def notice(self, text: str) -> None:
+        return
+
 
 class JsonDisplay(Display):
     """Writes one JSON object per event."""
@@ -77,6 +85,10 @@ class JsonDisplay(Display):
     @override
     def note(self, event: Event) -> None:
         print(json.dumps(event.facts()), flush=True)
+
+    @override
+    def notice(self, text: str) -> None:
+        print(json.dumps({"event": "notice", "message": text}), flush=True)
 
 
 class PlainDisplay(Display):
@@ -97,6 +109,10 @@ class PlainDisplay(Display):
             self._say(f"{of_all}  {self._names.full(event.request)}{_result(event)}")
         if event.kind == "elsewhere":
             self._say(f"{self._names.full(event.request)}: another command is running it; waiting")
+
+    @override
+    def notice(self, text: str) -> None:
+        self._say(text)
 
     @override
     def stopping(self) -> None:
@@ -149,6 +165,10 @@ class LiveDisplay(Display):
             _print_trouble(self._live.console, event)
         if event.kind == "done" and event.accuracy is not None:
             self._done.setdefault(self._names.short(event.request), []).append(event.accuracy)
+
+    @override
+    def notice(self, text: str) -> None:
+        self._live.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     @override
     def stopping(self) -> None:

@@ -9,6 +9,7 @@ from recollect.cli.terminal.output import write_explained
 from recollect.cli.terminal.sweeping import noted_signals
 from recollect.cli.terminal.tuning import SearchDisplay, say, show_found
 from recollect.errors import RecollectError
+from recollect.experiments.executors.workforce import Workforce
 from recollect.experiments.running.events import Event
 from recollect.experiments.running.sweep import sweep
 from recollect.experiments.specs.build import build
@@ -26,12 +27,14 @@ class Manner:
     """How a search is made and shown.
 
     Attributes:
-        workers: Processes.
+        workforce: Who makes runs.
+        is_fresh: Whether what comes is made with the code of today, whatever the search began with.
         is_quiet: Only the result.
         is_json: One JSON object per event.
     """
 
-    workers: int
+    workforce: Workforce
+    is_fresh: bool = False
     is_quiet: bool = False
     is_json: bool = False
 
@@ -106,8 +109,10 @@ def _make(search: Search, manner: Manner) -> int | None:
         outcome = sweep(
             search.more,
             search.store,
-            workers=manner.workers,
+            manner.workforce,
+            is_fresh=manner.is_fresh,
             on_event=note,
+            on_notice=say,
             should_stop=should_stop,
             on_tick=display.tick,
         )

@@ -16,13 +16,14 @@ from recollect.cli.terminal.output import write_explained
 from recollect.cli.terminal.progress import display_for
 from recollect.cli.terminal.results import show_results
 from recollect.errors import RecollectError
+from recollect.experiments.executors.workforce import Workforce
 from recollect.experiments.records.store import Store
 from recollect.experiments.running.events import Event
-from recollect.experiments.running.machine import CHECKPOINT_SHARE, usable_cores
 from recollect.experiments.running.sweep import Outcome, sweep
 from recollect.experiments.specs.request import Request
 from recollect.experiments.tracking.tracks import Tracks
 from recollect.reports.html import write_report
+from recollect.reports.reading import links_to_code
 from recollect.trackers import Tracker
 
 
@@ -31,17 +32,15 @@ class Wishes:
     """How runs are made and shown.
 
     Attributes:
-        workers: Processes.
-        threads: Of each.
-        checkpoint_share: Share of the time that saving may take.
+        workforce: Who makes them.
+        is_fresh: Whether what is not done begins anew, with the code of today.
         is_quiet: Only the table.
         is_json: One JSON object per event.
         trackers: Classes of trackers, by the name of the folder that each gets.
     """
 
-    workers: int
-    threads: int = 1
-    checkpoint_share: float = CHECKPOINT_SHARE
+    workforce: Workforce
+    is_fresh: bool = False
     is_quiet: bool = False
     is_json: bool = False
     trackers: Mapping[str, type[Tracker]] = field(default_factory=dict)
@@ -64,16 +63,7 @@ def carry_out(
     store = Store(out)
     tracks = Tracks(wishes.trackers, store) if wishes.trackers else None
     try:
-        outcome, stopped_by = sweep_shown(
-            wanted,
-            store,
-            workers=wishes.workers,
-            threads=wishes.threads,
-            checkpoint_share=wishes.checkpoint_share,
-            is_quiet=wishes.is_quiet,
-            is_json=wishes.is_json,
-            tracks=tracks,
-        )
+        outcome, stopped_by = sweep_shown(wanted, store, wishes, tracks=tracks)
     except KeyboardInterrupt:
         _say("Stopped at once; the same command continues from the last places saved.")
         raise typer.Exit(128 + signal.SIGINT) from None
@@ -99,12 +89,8 @@ def carry_out(
 def sweep_shown(
     wanted: Sequence[Request],
     store: Store,
+    wishes: Wishes,
     *,
-    workers: int | None = None,
-    threads: int = 1,
-    checkpoint_share: float = CHECKPOINT_SHARE,
-    is_quiet: bool = False,
-    is_json: bool = False,
     tracks: Tracks | None = None,
 ) -> tuple[Outcome, int | None]:
     """Make the runs that the store lacks and show how they go.
@@ -118,7 +104,9 @@ def sweep_shown(
     with (
         closing(tracks) if tracks is not None else nullcontext(),
         noted_signals() as received,
-        display_for(wanted, num_missing, is_quiet=is_quiet, is_json=is_json) as display,
+        display_for(
+            wanted, num_missing, is_quiet=wishes.is_quiet, is_json=wishes.is_json
+        ) as display,
     ):
 
         def should_stop() -> bool:
@@ -134,12 +122,12 @@ def sweep_shown(
         outcome = sweep(
             wanted,
             store,
-            workers=workers or usable_cores(),
-            threads=threads,
+            wishes.workforce,
+            is_fresh=wishes.is_fresh,
             on_event=note,
             should_stop=should_stop,
+            on_notice=display.notice,
             on_tick=display.tick,
-            checkpoint_share=checkpoint_share,
         )
     return outcome, received[0] if outcome.was_stopped else None
 
@@ -170,7 +158,7 @@ def _write_report(store: Store, *, is_quiet: bool) -> None:
     path, records = store.root / "report.html", store.records()
     try:
         with write_explained(path):
-            write_report(records, path)
+            write_report(records, path, code=links_to_code(store.root, path))
     except RecollectError as error:  # what was asked for, the runs and the table, is there
         again = shlex.join(["recollect", "report", str(store.root), "-o"])
         _say(f"warning: no page: {error} `{again} FILE` writes it where you like.")

@@ -1,5 +1,6 @@
 """Where the files of a data set are: by their names alone, without importing what reads them."""
 
+import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from importlib.resources import files
@@ -98,5 +99,10 @@ def find_decoded(name: str) -> Path | None:
 
 
 def embedded_folder() -> Path:
-    """Return the folder of the data inside the package."""
+    """Return the folder of the data inside the package.
+
+    `RECOLLECT_EMBEDDED` if set: the snapshot of the package that a worker imports leaves data out.
+    """
+    if named := os.environ.get("RECOLLECT_EMBEDDED"):
+        return Path(named)
     return Path(str(files("recollect.datasets") / "embedded"))

@@ -78,11 +78,12 @@ _FIRST_WITH_DIGESTS: Final = 2  # a `schema_version`
 
 def to_table(*records: Record) -> pa.Table:
     """Return records as a table, one row each, with the digests of its rows."""
-    table = pa.Table.from_pylist([_row(record) for record in records], schema=SCHEMA)
+    table = pa.Table.from_pylist([to_row(record) for record in records], schema=SCHEMA)
     return table.replace_schema_metadata({_DIGESTS: json.dumps(_digests(table.to_pylist()))})
 
 
-def _row(record: Record) -> dict[str, Any]:
+def to_row(record: Record) -> dict[str, Any]:
+    """Return a record as lists, texts and numbers; `from_row` builds it again, also from JSON."""
     # Not `asdict`, which would copy every point of every curve.
     row = dict(vars(record))
     for name in ("curve", "memory"):

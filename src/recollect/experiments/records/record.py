@@ -90,7 +90,8 @@ class Record:
         peak_bytes: Peak resident memory of the worker.
         num_resumes: How often the run was continued from a checkpoint.
         threads: Torch threads, of its last part if it was continued with another number.
-        versions: recollect, torch, numpy and python.
+        versions: recollect, torch, numpy and python, and the digest of our code (`code`).
+            The store keeps that code.
         commit: Git commit of the code, "" outside a checkout, with "+" for local changes.
         machine: CPU model, its kind (`kernels`: on the same kind every bit agrees), cores and
             system; no host name. If the run was continued on another processor or with other

@@ -4,7 +4,10 @@
     records/BENCHMARK/METHOD-HASH.parquet          the seeds of one cell, once they were packed
     checkpoints/BENCHMARK/METHOD-HASH-sSEED/       where a run is, while it is not done
     checkpoints/BENCHMARK/METHOD-HASH-sSEED.kept-1/  where it was, when it could not be continued
-    claims/BENCHMARK/METHOD-HASH-sSEED             held by the process that runs it
+    claims/BENCHMARK/METHOD-HASH-sSEED             held by the command that makes it
+    code/DIGEST/                                   the code that made records: running/snapshots.py
+    sweeps/                                        what was begun: running/begun.py
+    set-aside/BENCHMARK/                           records of other code, after `--fresh`
 
 All records in one line: `duckdb.sql("select * from 'STORE/records/*/*.parquet'")`.
 """
@@ -71,6 +74,36 @@ class Store:
         return self.record_path(request).exists() or request.seed in _packed_seeds(
             self._packed_path(request.cell)
         )
+
+    def holds(self, benchmark: str, key: str) -> bool:
+        """Say whether a run is in the store, by its benchmark and `Request.key`."""
+        folder = self.root / "records" / benchmark
+        cell, _, seed = key.rpartition("-s")
+        return (folder / f"{key}.parquet").exists() or int(seed) in _packed_seeds(
+            folder / f"{cell}.parquet"
+        )
+
+    def last_failure(self, benchmark: str, key: str) -> int:
+        """Return when a run failed last, in nanoseconds since the epoch; 0 if it never did."""
+        found = (self.root / "records" / benchmark).glob(f"{key}.failed-*.parquet")
+        return max((int(path.stem.rpartition("-")[2]) for path in found), default=0)
+
+    def set_aside(self, request: Request) -> None:
+        """Move the record of a run away, so that the run can be made again.
+
+        Raises:
+            StoreError: It is packed together with others.
+        """
+        path = self.record_path(request)
+        if not path.exists():
+            raise StoreError(
+                f"`{self._packed_path(request.cell)}` holds finished runs packed together, which "
+                "cannot be set aside one by one; choose another folder with --out."
+            )
+        kept = self.root / "set-aside" / request.cell.benchmark
+        with store_explained(self.root):
+            kept.mkdir(parents=True, exist_ok=True)
+            path.replace(kept / f"{request.key}.{time.time_ns()}.parquet")
 
     def done_seeds(self, cell: Cell) -> frozenset[int]:
         """Return the seeds with which a cell is in the store."""
@@ -200,10 +233,11 @@ class Store:
         folder = self.checkpoint_folder(request)
         if folder.exists():
             shutil.rmtree(folder, ignore_errors=True)
+        lock_of(folder).unlink(missing_ok=True)
 
     @contextmanager
     def claimed(self, request: Request) -> Iterator[bool]:
-        """Hold the run for this process while the block runs; yield False if another holds it.
+        """Hold the run for this command while the block runs; yield False if another holds it.
 
         The kernel drops the claim when its holder dies, so a killed run is free at once.
         """
@@ -223,6 +257,11 @@ class Store:
             # Whoever opened the file before it goes will look for the record and find it.
             if self.is_done(request):
                 path.unlink(missing_ok=True)
+
+
+def lock_of(checkpoints: Path) -> Path:
+    """Return the file that a process locks while it works on the checkpoint in a folder."""
+    return checkpoints.with_name(f"{checkpoints.name}.lock")
 
 
 def read_records(root: str | os.PathLike[str]) -> list[Record]:

@@ -12,6 +12,7 @@ from recollect.errors import CheckpointError, StoreError
 from recollect.experiments.records.columns import has_digests
 from recollect.experiments.records.store import read_file
 from recollect.experiments.running.resume import read_run
+from recollect.experiments.running.snapshots import code_folders, problem_with
 
 State = Literal["sound", "without digest", "damaged"]
 
@@ -20,8 +21,10 @@ State = Literal["sound", "without digest", "damaged"]
 class Verdict:
     """What was found of one file of records, or of the checkpoint of one run under way.
 
+    Or of the code of a sweep, if it is damaged.
+
     Attributes:
-        path: The file, or the checkpoint's folder.
+        path: The file, or the folder of the checkpoint or the code.
         state: `"without digest"` means that it can be read, but not checked for changes.
         num_records: How many it holds, 0 if it is damaged or a checkpoint.
         reason: What is wrong with it, if something is.
@@ -39,6 +42,9 @@ def verify_store(root: Path) -> Iterator[Verdict]:
         yield _verify_records(path)
     for place in sorted((root / "checkpoints").glob("*/*/run.json")):
         yield _verify_checkpoint(place.parent)
+    for folder in code_folders(root):
+        if problem := problem_with(folder):
+            yield Verdict(folder, "damaged", reason=f"`{folder}` {problem}")
 
 
 def _verify_records(path: Path) -> Verdict:

@@ -18,6 +18,7 @@ from recollect.experiments.records.scores import recent_accuracy
 from recollect.experiments.running.evaluator import Looker
 from recollect.experiments.running.machine import (
     CHECKPOINT_SHARE,
+    code,
     commit,
     forget_peak_memory,
     machine,
@@ -79,6 +80,7 @@ def execute(
     on_left: Callable[[str], None] = lambda _: None,
     should_stop: Callable[[], bool] = lambda: False,
     checkpoint_share: float = CHECKPOINT_SHARE,
+    pause_after: float | None = None,
 ) -> Record:
     """Make a run, or the rest of it.
 
@@ -92,6 +94,8 @@ def execute(
         should_stop: Called after each step and while looking. Once it returns True, the run saves
             its place and stops.
         checkpoint_share: Share of the time that saving may take.
+        pause_after: Seconds after which it stops where it is saved next, so that it can go on
+            elsewhere; None for never.
 
     Returns:
         The record, of a run that is done, of one that failed with its traceback, or of one that was
@@ -104,7 +108,7 @@ def execute(
     run: _Run | None = None
     try:
         run = _Run(request, checkpoints, checkpoint_share, on_left)
-        run.go(on_progress, should_stop)
+        run.go(on_progress, should_stop, float("inf") if pause_after is None else pause_after)
         return run.record()
     except (StoreError, Stopped):
         raise
@@ -158,7 +162,10 @@ class _Run:
         self._next_save = self._when_to_save()
 
     def go(
-        self, on_progress: Callable[[Progress], None] | None, should_stop: Callable[[], bool]
+        self,
+        on_progress: Callable[[Progress], None] | None,
+        should_stop: Callable[[], bool],
+        pause_after: float,
     ) -> None:
         """Learn from the rest of the stream, looking, saving and telling on the way."""
         clock, stream, learner, tally = time.perf_counter, self._stream, self._learner, self._tally
@@ -183,8 +190,8 @@ class _Run:
                 self._look(should_stop)
             if stream.batches_given in marked:
                 tally.mark_point(learner, self._looker.segment_names)
-            if done >= self._next_save:
-                self._save()
+            if done >= self._next_save and self._save() and done - self._start > pause_after:
+                raise Stopped
             if on_progress is not None and done >= next_told:
                 on_progress(self._progress())
                 next_told = done + _TOLD_EVERY
@@ -249,10 +256,11 @@ class _Run:
             self._save()
             raise Stopped
 
-    def _save(self) -> None:
+    def _save(self) -> bool:
+        """Save its place if it can be saved, and say whether."""
         if self._checkpoints is None:
-            return
-        start = time.perf_counter()
+            return False
+        start, is_saved = time.perf_counter(), False
         self._measure_times()
         # A run that diverges cannot be saved; it fails of itself, with the reason, a little later.
         with suppress(CheckpointError):
@@ -264,9 +272,11 @@ class _Run:
                 tally=self._tally,
                 schedule=self._schedule,
             )
+            is_saved = True
         self._last_cost = time.perf_counter() - start
         self._saving_seconds += self._last_cost
         self._next_save = self._when_to_save()
+        return is_saved
 
     def _when_to_save(self) -> float:
         """Return the time at which all savings, the next included, are the share allowed."""
@@ -339,7 +349,7 @@ def _record(
         peak_bytes=tally.peak_bytes,
         num_resumes=tally.num_resumes,
         threads=torch.get_num_threads(),
-        versions=versions(),
+        versions=versions() | {"code": code()},
         commit=commit(),
         machine=machine() | _mixed(tally.places),
         started_at=tally.started_at,

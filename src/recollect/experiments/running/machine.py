@@ -1,21 +1,27 @@
 """Where a run was made: versions, commit, code and machine, without a host name."""
 
 import hashlib
+import json
 import os
 import platform
 import re
 import resource
 import subprocess
 import sys
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+import recollect
+
 _PACKAGE: Final = Path(__file__).parents[2]
 _SOURCE: Final = _PACKAGE.parents[1]
 # What shows numbers and cannot change them: no run imports it.
-_SHOWN_BY: Final = frozenset({"cli", "reports"})
+_SHOWN_BY: Final = frozenset({"cli", "reports", "paper"})
+
+ABOUT: Final = "about.json"  # beside the package in a snapshot of it: the commit it was taken at
 
 MOST_WORKERS: Final = 1000  # processes, or threads of one
 CHECKPOINT_SHARE: Final = 0.01  # of the time of a run
@@ -24,13 +30,18 @@ CHECKPOINT_SHARE: Final = 0.01  # of the time of a run
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """Return the versions that decide the numbers."""
-    packages = {name: version(name) for name in ("recollect", "torch", "numpy")}
-    return {**packages, "python": platform.python_version()}
+    # Ours from the package: on the worker of a cluster it is a snapshot, and not installed.
+    packages = {name: version(name) for name in ("torch", "numpy")}
+    python = platform.python_version()
+    return {"recollect": recollect.__version__, **packages, "python": python}
 
 
 @lru_cache(maxsize=1)
 def commit() -> str:
     """Return the commit of the code, with "+" if it was changed since; "" outside a checkout."""
+    if (about := _PACKAGE.parent / ABOUT).is_file():
+        told: str = json.loads(about.read_bytes())["commit"]
+        return told
     if not (_SOURCE / ".git").exists():
         return ""
     head = _git("rev-parse", "HEAD")
@@ -44,11 +55,25 @@ def code() -> str:
 
     A commit tells less: it changes with every page and record, and not with local changes.
     """
+    return digest_of(source())
+
+
+def source() -> dict[str, bytes]:
+    """Return the files that make runs, by their paths in the package.
+
+    Without those that show what came out, and without data: what is inside the package is checked
+    whenever it is read.
+    """
+    paths = ((file, file.relative_to(_PACKAGE)) for file in _PACKAGE.rglob("*.py"))
+    kept = ((file, where) for file, where in paths if where.parts[0] not in _SHOWN_BY)
+    return {where.as_posix(): file.read_bytes() for file, where in kept}
+
+
+def digest_of(files: Mapping[str, bytes]) -> str:
+    """Return the SHA-256 of files with their names."""
     digest = hashlib.sha256()
-    for file in sorted(_PACKAGE.rglob("*.py")):
-        where = file.relative_to(_PACKAGE)
-        if where.parts[0] not in _SHOWN_BY:
-            digest.update(f"{where.as_posix()}\0".encode() + file.read_bytes())
+    for name in sorted(files, key=lambda name: Path(name).parts):
+        digest.update(f"{name}\0".encode() + files[name])
     return digest.hexdigest()
 
 

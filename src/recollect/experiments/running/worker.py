@@ -1,9 +1,11 @@
-"""A worker process: `python -m recollect.experiments.running.worker STORE SHARE THREADS`.
+"""A worker process: `python -m recollect.experiments.running.worker THREADS`.
 
-Requests come in as lines on standard input, events go out as lines of JSON. The end of the input
-means stop, whether the parent said so or died.
+Assignments come in as lines of JSON on standard input, messages go out likewise. The end of the
+input means stop, whether the parent said so or died. Of the store a worker knows the folder in
+which the run's checkpoint is; the record goes to the parent.
 """
 
+import fcntl
 import json
 import os
 import queue
@@ -11,47 +13,50 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TextIO
+from pathlib import Path
+from typing import Any, Final, TextIO
 
 import torch
 
+from recollect.datasets.files.downloads import no_progress
+from recollect.datasets.sources.listing import LISTING
 from recollect.errors import StoreError
-from recollect.experiments.records.scores import accuracy_and_forgetting
-from recollect.experiments.records.store import Store
-from recollect.experiments.running.events import Kind
+from recollect.experiments.records.columns import to_row
+from recollect.experiments.records.store import lock_of, store_explained
 from recollect.experiments.running.execute import Progress, Stopped, execute
 from recollect.experiments.specs.request import Request
-from recollect.experiments.tracking.kept import keep_points
+
+_LOOK_AGAIN: Final = 0.1  # seconds
 
 
 class Worker:
-    """Runs what it is given, one request after the other.
+    """Runs what it is given, one assignment after the other.
 
     Args:
-        store: Where records go.
-        checkpoint_share: Share of the time that saving may take.
-        out: Where events are written.
+        out: Where messages are written.
     """
 
-    def __init__(self, store: Store, checkpoint_share: float, out: TextIO) -> None:
-        self._store, self._share, self._out = store, checkpoint_share, out
-        self._requests: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._assignments: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._stop = threading.Event()
 
     def listen(self, lines: TextIO) -> None:
-        """Take requests as they come; the end of the input stops a run in progress."""
+        """Take assignments as they come; the end of the input stops a run in progress."""
         for line in lines:
-            self._requests.put(Request.from_json(line))
+            self._assignments.put(json.loads(line))
         self._stop.set()
-        self._requests.put(None)
+        self._assignments.put(None)
 
     def work(self) -> None:
-        """Run requests until there will be no more."""
+        """Run assignments until there will be no more."""
         self._tell("ready")
-        while (request := self._requests.get()) is not None and not self._stop.is_set():
+        while (assigned := self._assignments.get()) is not None and not self._stop.is_set():
             try:
-                self._run(request)
+                self._run(**assigned)
             except Stopped:
                 self._tell("stopped")
             except StoreError as error:
@@ -59,16 +64,30 @@ class Worker:
             except Exception:  # ours to answer for, not the run's
                 self._tell("store-error", message=traceback.format_exc())
 
-    def _run(self, request: Request) -> None:
-        store = self._store
-        with store.claimed(request) as is_ours:
-            if not is_ours:
-                self._tell("elsewhere")
-                return
-            if store.is_done(request):
-                store.forget_checkpoint(request)
-                self._tell("done", is_new=False)
-                return
+    def _run(
+        self,
+        request: str,
+        checkpoints: str,
+        checkpoint_share: float,
+        parts: dict[str, str],
+        pause_after: float | None = None,
+        fetches: bool = False,
+    ) -> None:
+        """Make a run.
+
+        Args:
+            request: As `Request.to_json` wrote it.
+            checkpoints: The folder of its checkpoint.
+            checkpoint_share: Share of the time that saving may take.
+            parts: For the SHA-256 of each file that the request names, the folder it is in here.
+            pause_after: Seconds after which it stops where it is saved next; None for never.
+            fetches: Whether it brings data here that is not here.
+        """
+        asked = Request.from_json(request).relocated(parts)
+        folder = Path(checkpoints)
+        with self._alone_in(folder):
+            if fetches:
+                _fetch(asked.cell.stream.get("data"))
             self._tell("started")
             told: list[Progress] = []
 
@@ -77,37 +96,48 @@ class Worker:
                 self._tell("progress", **asdict(progress))
 
             record = execute(
-                request,
-                checkpoints=store.checkpoint_folder(request),
+                asked,
+                checkpoints=folder,
                 on_progress=tell,
                 on_left=lambda reason: self._tell("anew", message=reason),
                 should_stop=self._stop.is_set,
-                checkpoint_share=self._share,
+                checkpoint_share=checkpoint_share,
+                pause_after=pause_after,
             )
-            if request.is_tracked:  # before the record: until then the run can be made again
-                points = [asdict(point) for progress in told for point in progress.points or ()]
-                keep_points(store, request, record.started_at, points)
-            store.add(request, record)
-            # Only now: until the record is there, the checkpoint is all there is.
-            store.forget_checkpoint(request)
-        if record.status in ("failed", "pruned"):
-            self._tell(record.status, message=record.error)  # type: ignore[arg-type]
-            return
-        accuracy, forgetting = accuracy_and_forgetting(record)
-        self._tell(
-            "done",
-            accuracy=accuracy,
-            forgetting=forgetting,
-            seconds=record.wall_seconds,
-            is_new=True,
-        )
+            points = [asdict(point) for progress in told for point in progress.points or ()]
+            self._tell("record", record=to_row(record), points=points)
 
-    def _tell(self, kind: Kind, **facts: object) -> None:
+    @contextmanager
+    def _alone_in(self, folder: Path) -> Iterator[None]:
+        """Hold the checkpoint of a run; a process whose parent died may still be saving it."""
+        with store_explained(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            handle = lock_of(folder).open("a")
+        with handle:
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if self._stop.wait(_LOOK_AGAIN):
+                        raise Stopped from None
+            yield
+
+    def _tell(self, kind: str, **facts: object) -> None:
         try:
             self._out.write(json.dumps({"kind": kind, **facts}) + "\n")
             self._out.flush()
         except BrokenPipeError:  # the parent is gone; the end of the input will say so
             self._stop.set()
+
+
+def _fetch(name: object) -> None:
+    """Bring a data set to this machine; processes of one machine wait for the first."""
+    if name in LISTING:
+        from recollect.datasets.catalogue import data_set
+
+        if data_set(str(name)).locate() is None:
+            data_set(str(name)).fetch(None, no_progress)
 
 
 def leave_out_the_compiler() -> None:
@@ -127,12 +157,12 @@ def main() -> None:
     """Work for the parent that started this process."""
     # Ctrl-C reaches the whole group; the parent decides and closes the input.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    torch.set_num_threads(int(sys.argv[3]))
+    torch.set_num_threads(int(sys.argv[1]))
     leave_out_the_compiler()
     # Events have the output to themselves: what a library prints goes with the errors.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    worker = Worker(Store(sys.argv[1]), float(sys.argv[2]), out)
+    worker = Worker(out)
     threading.Thread(target=worker.listen, args=(sys.stdin,), daemon=True).start()
     worker.work()
 

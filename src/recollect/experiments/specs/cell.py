@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -79,6 +79,18 @@ class Cell:
         for table in _with_place([settings.get("parts", {}), settings.get("data", {})]):
             table["where"] = table["where"].rpartition("/")[2]  # the same file in another folder
         return hashlib.sha256(_canonical(settings).encode()).hexdigest()
+
+    def relocated(self, folders: Mapping[str, str]) -> "Cell":
+        """Return the cell with the files that it names in other folders: it hashes the same.
+
+        Args:
+            folders: Where each is, by its SHA-256.
+        """
+        parts = {part: dict(named) for part, named in self.parts.items()}
+        for named in parts.values():
+            if named["sha256"] in folders:
+                named["where"] = f"{folders[named['sha256']]}/{named['where'].rpartition('/')[2]}"
+        return dataclasses.replace(self, parts=parts)
 
     @classmethod
     def from_json(cls, text: str) -> "Cell":

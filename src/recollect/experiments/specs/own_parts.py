@@ -27,6 +27,7 @@ from recollect.suggestions import nearest
 from recollect.trackers import Tracker
 
 _MAX_BYTES: Final = 10_000_000
+_ENDS: Final = (".py", "/__init__.py")
 _KINDS: Final[Mapping[str, type]] = {
     "storage": Storage,
     "retrieval": Retrieval,
@@ -109,6 +110,27 @@ def _checked_module(where: str, digest: str) -> ModuleType:
     return _module(path, source, f"own_{path.stem}_{digest[:8]}")
 
 
+def files_of(where: str, digest: str) -> dict[str, bytes]:
+    """Return what a part needs to be built elsewhere: its file, and what it imports beside it.
+
+    Args:
+        where: Such as `idea.py:Newest`.
+        digest: What the file has to be.
+
+    Returns:
+        The files by their paths in the folder of the first, which is the part's own.
+
+    Raises:
+        ValueError: It is not there, was changed meanwhile or cannot be imported.
+    """
+    path = Path(where.rpartition(":")[0]).expanduser().resolve()
+    module, source = _checked_module(where, digest), _source(where)
+    beside = (file for file in _imported_by[module.__name__] if file.is_file())
+    return {path.name: source} | {
+        file.relative_to(path.parent).as_posix(): file.read_bytes() for file in sorted(beside)
+    }
+
+
 def with_own_parts(base: str, parts: Mapping[str, Mapping[str, str]]) -> Method:
     """Return the row of a method with some of its parts taken from files.
 
@@ -159,6 +181,8 @@ def _is_part(value: object, wanted: type) -> bool:
 
 # What files of the user have imported from their own folders.
 _neighbours: set[str] = set()
+# The files of those, by the module of the part that imported them.
+_imported_by: dict[str, tuple[Path, ...]] = {}
 
 
 @cache  # one class object a process, whoever asks
@@ -182,9 +206,16 @@ def _module(file: Path, source: bytes, name: str) -> ModuleType:
         raise ValueError(f"cannot be imported from {file.name} ({told}).") from error
     finally:
         sys.path.remove(str(file.parent))
-        _neighbours.update(
-            new
+        files = {
+            new: Path(str(getattr(sys.modules[new], "__file__", None)))
             for new in set(sys.modules) - before
-            if str(getattr(sys.modules[new], "__file__", None)).startswith(f"{file.parent}/")
+        }
+        _neighbours.update(new for new in files if files[new].is_relative_to(file.parent))
+        # An environment, or our source, may lie in the same folder: its modules are called
+        # otherwise than by their paths in it.
+        _imported_by[name] = tuple(
+            path
+            for new, path in files.items()
+            if path in (file.parent / f"{new.replace('.', '/')}{end}" for end in _ENDS)
         )
     return module

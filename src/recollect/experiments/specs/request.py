@@ -2,8 +2,8 @@
 
 import json
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from recollect.errors import ConfigError
@@ -36,6 +36,14 @@ class Request:
     def key(self) -> str:
         """A name for files: method, hash and seed."""
         return f"{self.cell.method}-{self.cell.spec_hash[:8]}-s{self.seed}"
+
+    def relocated(self, folders: Mapping[str, str]) -> "Request":
+        """Return the same run with the files that its cell names in other folders.
+
+        Args:
+            folders: Where each is, by its SHA-256.
+        """
+        return replace(self, cell=self.cell.relocated(folders))
 
     def to_json(self) -> str:
         """Describe it on one line, for a worker."""

@@ -1,7 +1,7 @@
 """Where numbers come from: the spec and the command of each, and the circumstances."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from recollect.reports.cells import CellRuns, final_accuracy, final_forgetting
 from recollect.reports.names import benchmark_title
@@ -11,24 +11,30 @@ from recollect.reports.page.parts import escape, packed, table
 from recollect.reports.page.plots import slug
 
 
-def provenance(cells: Sequence[CellRuns]) -> str:
-    """Return the spec, the command and the circumstances of every run."""
-    items = "".join(_origin(cell) for cell in cells)
+def provenance(cells: Sequence[CellRuns], code: Mapping[str, str]) -> str:
+    """Return the spec, the command and the circumstances of every run.
+
+    Args:
+        cells: The runs.
+        code: Links to the code that made them, by its digest.
+    """
+    items = "".join(_origin(cell, code) for cell in cells)
     return (
         '<section id="origins"><h2>Behind the numbers</h2><p class="note">The spec, the command '
         f"and the circumstances of every run.</p>{items}</section>"
     )
 
 
-def _origin(cell: CellRuns) -> str:
+def _origin(cell: CellRuns, code: Mapping[str, str]) -> str:
     first = cell.records[0]
     facts = [
         ("Spec hash", f"<code>{escape(cell.spec_hash)}</code>"),
         ("Protocol", escape(cell.protocol)),
         ("Memory", f"{cell.capacity:,} slots" if cell.capacity else "none"),
         ("Passes", escape(cell.passes)),
-        ("Versions", escape(_joined({_pairs(record.versions) for record in cell.records}))),
+        ("Versions", escape(_joined({_versions(record.versions) for record in cell.records}))),
         ("Commit", escape(_joined({record.commit or "none" for record in cell.records}))),
+        ("Code", _code({record.versions.get("code", "") for record in cell.records}, code)),
         ("Machine", escape(_joined({_pairs(record.machine) for record in cell.records}))),
         ("Threads", escape(_joined({str(record.threads) for record in cell.records}))),
     ]
@@ -75,6 +81,22 @@ def _pretty(spec: str) -> str:
         return json.dumps(json.loads(spec), indent=2, sort_keys=True)
     except json.JSONDecodeError:
         return spec
+
+
+def _versions(versions: dict[str, str]) -> str:
+    return _pairs({name: found for name, found in versions.items() if name != "code"})
+
+
+def _code(digests: set[str], links: Mapping[str, str]) -> str:
+    """Name the code of runs, and lead to it where the store keeps it."""
+    return "; ".join(
+        f'<a href="{escape(links[digest])}"><code>{escape(digest)}</code></a>'
+        if digest in links
+        else f"<code>{escape(digest)}</code>"
+        if digest
+        else "not kept"
+        for digest in sorted(digests)
+    )
 
 
 def _pairs(facts: dict[str, str]) -> str:

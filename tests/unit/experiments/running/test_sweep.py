@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import StoreError, WorkerError
+from recollect.experiments.executors.workforce import Workforce
 from recollect.experiments.records.compare_records import without_times
 from recollect.experiments.records.store import Store
 from recollect.experiments.running.events import Event
@@ -27,7 +28,7 @@ def test_a_sweep_makes_what_is_missing_and_a_failure_stops_nobody(
     wanted = [request_for("er"), request_for("diverging"), request_for("gss")]
     store.add(wanted[2], execute(wanted[2]))
     events: list[Event] = []
-    outcome = sweep(wanted, store, workers=2, on_event=events.append)
+    outcome = sweep(wanted, store, Workforce(2), on_event=events.append)
     assert (outcome.num_done, outcome.num_there, outcome.was_stopped) == (1, 1, False)
     assert [request.cell.method for request in outcome.failed] == ["diverging"]
     kinds = Counter((e.request.cell.method, e.kind) for e in events if e.kind != "progress")
@@ -49,7 +50,7 @@ def test_a_sweep_makes_what_is_missing_and_a_failure_stops_nobody(
 
 def test_a_run_can_have_several_threads(request_for: RequestFor, tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    sweep([request_for("er")], store, workers=1, threads=2)
+    sweep([request_for("er")], store, Workforce(1, threads=2))
     record = store.record(request_for("er"))
     assert record is not None
     assert (record.status, record.threads) == ("done", 2)
@@ -65,7 +66,7 @@ def test_a_checkpoint_of_other_code_is_left_and_said_so(
     saved = json.loads((place / "run.json").read_text())
     (place / "run.json").write_bytes(signed({**saved, "code": "yesterday's"}))
     events: list[Event] = []
-    assert sweep([request], store, workers=1, on_event=events.append).num_done == 1
+    assert sweep([request], store, Workforce(1), on_event=events.append).num_done == 1
     told = [(e.kind, e.message) for e in events if e.kind != "progress"]
     reason = (
         f"it was made by other code or other versions (code differs); it is kept in {place}.kept-1"
@@ -87,7 +88,7 @@ def test_a_run_of_another_command_is_told_once_however_often_it_is_asked_about(
 
     with store.claimed(request) as is_ours:
         assert is_ours
-        outcome = sweep([request], store, workers=1, on_event=note, should_stop=is_asked_twice)
+        outcome = sweep([request], store, Workforce(1), on_event=note, should_stop=is_asked_twice)
     assert outcome.was_stopped
     assert [kind for kind, _ in told] == ["elsewhere"]
 
@@ -98,7 +99,7 @@ def test_nothing_missing_starts_no_worker(
     store = Store(tmp_path / "store")
     store.add(request_for(), execute(request_for()))
     monkeypatch.setattr(subprocess, "Popen", None)
-    assert sweep([request_for()], store, workers=2).num_there == 1
+    assert sweep([request_for()], store, Workforce(2)).num_there == 1
 
 
 def test_a_worker_that_cannot_start_is_told_with_what_it_said(
@@ -109,7 +110,7 @@ def test_a_worker_that_cannot_start_is_told_with_what_it_said(
     (broken / "__init__.py").write_text("raise ImportError('torch is broken here')")
     monkeypatch.setenv("PYTHONPATH", str(broken.parent))
     with pytest.raises(WorkerError, match=r"(?s)could not start.*torch is broken here"):
-        sweep([request_for()], Store(tmp_path / "store"), workers=1)
+        sweep([request_for()], Store(tmp_path / "store"), Workforce(1))
 
 
 def test_a_store_that_cannot_be_used_is_told_before_anything_is_run(
@@ -117,17 +118,17 @@ def test_a_store_that_cannot_be_used_is_told_before_anything_is_run(
 ) -> None:
     (tmp_path / "store").write_text("")
     with pytest.raises(StoreError, match="is not a folder"):
-        sweep([request_for()], Store(tmp_path / "store"), workers=1)
+        sweep([request_for()], Store(tmp_path / "store"), Workforce(1))
 
 
 def test_at_least_one_worker_is_needed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="`workers` is 0; pass at least 1"):
-        sweep([], Store(tmp_path), workers=0)
+        sweep([], Store(tmp_path), Workforce(0))
 
 
 def test_at_least_one_thread_is_needed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="`threads` is 0; pass at least 1"):
-        sweep([], Store(tmp_path), workers=1, threads=0)
+        sweep([], Store(tmp_path), Workforce(1, threads=0))
 
 
 def test_a_sweep_that_is_fed_asks_for_more_until_there_is_no_more(
@@ -150,7 +151,7 @@ def test_a_sweep_that_is_fed_asks_for_more_until_there_is_no_more(
     def ended() -> list[str]:
         return [kind for kind in kinds if kind == "done"]
 
-    outcome = sweep(more, store, workers=2, on_event=lambda event: kinds.append(event.kind))
+    outcome = sweep(more, store, Workforce(2), on_event=lambda event: kinds.append(event.kind))
     assert (outcome.num_done, outcome.num_there, outcome.was_stopped) == (2, 1, False)
     assert {(r.method, r.seed) for r in store.records()} == {("er", 0), ("van", 0), ("er", 9)}
 
@@ -162,7 +163,7 @@ def test_a_pruned_run_is_kept_as_such_and_is_no_failure(
     seen = execute(request_for("er")).curve[1].seen
     barred = dataclasses.replace(request_for("er"), stop_below=((seen, 1.1),))
     events: list[Event] = []
-    outcome = sweep([barred], store, workers=1, on_event=events.append)
+    outcome = sweep([barred], store, Workforce(1), on_event=events.append)
     assert (outcome.num_done, outcome.failed) == (0, ())
     assert [e.kind for e in events if e.kind != "progress"] == ["started", "pruned"]
     record = store.record(barred)
@@ -170,6 +171,6 @@ def test_a_pruned_run_is_kept_as_such_and_is_no_failure(
     assert record.status == "pruned"
     assert not store.is_done(barred)
     # Without the bar it is another wish, and the whole run stands from then on.
-    sweep([request_for("er")], store, workers=1)
+    sweep([request_for("er")], store, Workforce(1))
     (kept,) = store.records()
     assert kept.status == "done"

@@ -307,6 +307,18 @@ OPTIMIZERS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
+#: Options of a learner that are code, which no spec or checkpoint holds as it is.
+LEARNER_CODE: Final = ("loss", "label_map", "transform", "collate", "augment")
+
+#: How a learner takes its steps, whatever its parts are. Methods, specs, records, checkpoints and
+#: the command read it here.
+LEARNER: Final[Mapping[str, Option]] = {
+    "iterations": Option(int, 1, at_least=1),
+    "passes": Option(Passes, "joint"),
+    "weighs": Option(Weighs, "losses"),
+}
+
+
 def options_of(method: str) -> dict[str, Option]:
     """Return every option of a method's parts, with the defaults that it has there."""
     row = ROWS[method]

@@ -291,6 +291,13 @@ MODELS: Final[Mapping[str, Mapping[str, Option]]] = {
         "norm": Option(Literal["batch", "group"], "batch"),
         "width": Option(int, 20, at_least=1),
     },
+    "transformer": {
+        "num_words": Option(int, 256, at_least=1),
+        "width": Option(int, 64, at_least=1),
+        "layers": Option(int, 2, at_least=1),
+        "heads": Option(int, 4, at_least=1),
+        "dropout": Option(float, 0.1, at_least=0, at_most=1),
+    },
 }
 
 # Options of the usual optimizers, so that a misspelt one is told without torch. Torch itself tells

@@ -98,5 +98,10 @@ def find_decoded(name: str) -> Path | None:
 
 
 def embedded_folder() -> Path:
-    """Return the folder of the data inside the package."""
+    """Return the folder of the digits inside the package."""
     return Path(str(files("recollect.datasets") / "embedded"))
+
+
+def embedded_text_folder() -> Path:
+    """Return the folder of the text inside the package."""
+    return Path(str(files("recollect.datasets") / "embedded_text"))

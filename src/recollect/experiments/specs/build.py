@@ -108,6 +108,7 @@ def model_facts(built: Benchmark) -> dict[str, Any]:
         "in_features": math.prod(shape),
         "in_channels": shape[0] if len(shape) == 3 else 1,
         "image_size": shape[-1] if shape else 1,
+        "length": shape[0] if shape else 1,
     }
 
 

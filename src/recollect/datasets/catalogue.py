@@ -14,12 +14,12 @@ from recollect.datasets.mnist import FASHION_MNIST, MNIST
 
 CATALOGUE: dict[str, DataSet] = {
     "mnist-embedded": MNIST_EMBEDDED,
-    "languages": EMBEDDED_LANGUAGES,
     "mnist": MNIST,
     "fashion-mnist": FASHION_MNIST,
     "cifar10": CIFAR10,
     "cifar100": CIFAR100,
     "mini-imagenet": MINI_IMAGENET,
+    "languages": EMBEDDED_LANGUAGES,
 }
 
 

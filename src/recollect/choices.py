@@ -291,6 +291,13 @@ MODELS: Final[Mapping[str, Mapping[str, Option]]] = {
         "norm": Option(Literal["batch", "group"], "batch"),
         "width": Option(int, 20, at_least=1),
     },
+    "transformer": {
+        "num_words": Option(int, 256, at_least=1),
+        "width": Option(int, 64, at_least=1),
+        "layers": Option(int, 2, at_least=1),
+        "heads": Option(int, 4, at_least=1),
+        "dropout": Option(float, 0.1, at_least=0, at_most=1),
+    },
 }
 
 # Options of the usual optimizers, so that a misspelt one is told without torch. Torch itself tells
@@ -304,6 +311,18 @@ OPTIMIZERS: Final[Mapping[str, tuple[str, ...]]] = {
         *("amsgrad", "betas", "capturable", "decoupled_weight_decay", "differentiable", "eps"),
         *("foreach", "fused", "maximize", "weight_decay"),
     ),
+}
+
+
+#: Options of a learner that are code, which no spec or checkpoint holds as it is.
+LEARNER_CODE: Final = ("loss", "label_map", "transform", "collate", "augment")
+
+#: How a learner takes its steps, whatever its parts are. Methods, specs, records, checkpoints and
+#: the command read it here.
+LEARNER: Final[Mapping[str, Option]] = {
+    "iterations": Option(int, 1, at_least=1),
+    "passes": Option(Passes, "joint"),
+    "weighs": Option(Weighs, "losses"),
 }
 
 

@@ -1,7 +1,6 @@
 """Every method by name: a row of storage x retrieval x rule x objective x predictor."""
 
 import dataclasses
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -9,7 +8,7 @@ from typing import Any, Final
 import torch
 from torch import nn
 
-from recollect.choices import PARTS, ROWS, Row, Value
+from recollect.choices import LEARNER, LEARNER_CODE, PARTS, ROWS, Row, Value
 from recollect.learner import Learner
 from recollect.memory import Memory
 from recollect.objectives import (
@@ -34,6 +33,7 @@ from recollect.rules import (
     WeightedSum,
 )
 from recollect.storage import ClassBalanced, ConfidenceReservoir, GSSGreedy, Reservoir, Storage
+from recollect.suggestions import near
 
 
 @dataclass(frozen=True)
@@ -84,16 +84,7 @@ def _method(row: Row) -> Method:
 METHODS: Final[Mapping[str, Method]] = {name: _method(row) for name, row in ROWS.items()}
 
 # Options of `method` that go to the learner itself.
-_LEARNER_OPTIONS: Final = (
-    "loss",
-    "label_map",
-    "transform",
-    "collate",
-    "augment",
-    "iterations",
-    "passes",
-    "weighs",
-)
+_LEARNER_OPTIONS: Final = (*LEARNER_CODE, *LEARNER)
 
 
 def method(
@@ -176,8 +167,8 @@ def _settings(kind: type | None) -> tuple[str, ...]:
 def _unknown_options(name: str, row: Method, unknown: list[str]) -> str:
     known = [key for kind in row.kinds.values() for key in _settings(kind)]
     known += [*_LEARNER_OPTIONS, "memory_device"]
-    near = difflib.get_close_matches(unknown[0], known, n=1)
-    hint = f" Did you mean `{near[0]}`?" if near else ""
+    close = near(unknown[0], known)
+    hint = f" Did you mean `{close}`?" if close else ""
     return (
         f"method {name} has no option {', '.join(f'`{key}`' for key in unknown)}; its options "
         f"are {', '.join(known)}.{hint}"
@@ -185,5 +176,5 @@ def _unknown_options(name: str, row: Method, unknown: list[str]) -> str:
 
 
 def _near(name: object) -> str:
-    near = difflib.get_close_matches(str(name).lower().replace("_", "-"), METHODS, n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    close = near(str(name).lower().replace("_", "-"), METHODS)
+    return f" Did you mean {close!r}?" if close else ""

@@ -21,6 +21,17 @@ def shown(value: object) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}... ({len(text)} signs)"
 
 
+def near(key: object, known: Iterable[str]) -> str | None:
+    """Return the known key nearest to a mistyped one, None if all are far.
+
+    Example:
+        >>> near("momentun", ["lr", "momentum"]), near("seed", ["lr", "momentum"])
+        ('momentum', None)
+    """
+    close = difflib.get_close_matches(str(key), known, n=1)
+    return close[0] if close else None
+
+
 def nearest(key: object, known: Iterable[str]) -> str:
     """Suggest the nearest known key, or list them all.
 
@@ -29,5 +40,5 @@ def nearest(key: object, known: Iterable[str]) -> str:
         'did you mean `momentum`?'
     """
     known = list(known)
-    close = difflib.get_close_matches(str(key), known, n=1)
-    return f"did you mean `{close[0]}`?" if close else f"known are {', '.join(known)}."
+    close = near(key, known)
+    return f"did you mean `{close}`?" if close else f"known are {', '.join(known)}."

@@ -35,8 +35,8 @@ def test_an_example_is_short(path: Path) -> None:
 
 def test_every_example_is_run_here() -> None:
     expected = {
-        *("custom_formula", "custom_rule", "custom_storage"),
-        *("drop_in", "own_loop", "resume_after_crash"),
+        *("custom_formula", "custom_retrieval", "custom_rule", "custom_storage"),
+        *("drop_in", "own_loop", "resume_after_crash", "text"),
     }
     assert {path.stem for path in EXAMPLES} == expected
 
@@ -47,6 +47,19 @@ def test_drop_in_forgets_less_with_replay(capsys: pytest.CaptureFixture[str]) ->
     lines = capsys.readouterr().out.splitlines()[1:]
     means = {line.split()[0]: int(line.split()[-1].removesuffix("%")) for line in lines}
     assert means["van"] + 20 < min(means["er"], means["er-p"])
+
+
+def test_languages_are_forgotten_without_replay(capsys: pytest.CaptureFixture[str]) -> None:
+    with torch.random.fork_rng(devices=[]):
+        load("text").main()
+    lines = capsys.readouterr().out.splitlines()[1:]
+    means = {line.split()[0]: int(line.split()[-1].removesuffix("%")) for line in lines}
+    assert means["van"] < means["er"]
+
+
+def test_the_custom_retrieval_passes_the_checks(capsys: pytest.CaptureFixture[str]) -> None:
+    load("custom_retrieval").main()
+    assert capsys.readouterr().out.startswith("stored examples were replayed 0 to ")
 
 
 def test_the_own_loop_gives_the_bits_of_observe() -> None:

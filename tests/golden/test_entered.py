@@ -32,7 +32,7 @@ NOT_ENTERED: Final[Mapping[str, str]] = {
     "recollect.datasets.sources.folders": _FILES,
     "recollect.datasets.files.huggingface_cache": _FILES,
     "recollect.datasets.sources.idx": _FILES,
-    "recollect.datasets.files.landing": _FILES,
+    "recollect.datasets.files.disk": _FILES,
     "recollect.datasets.mini_imagenet": _FILES,
     "recollect.datasets.mnist": _FILES,
     "recollect.datasets.sources.parquet": _FILES,

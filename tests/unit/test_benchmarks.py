@@ -38,7 +38,9 @@ def _labelled(name: str, train: list[int], test: list[int], *shape: int) -> Labe
 MNIST = _labelled("mnist", list(range(700, 900, 20)), list(range(90, 110, 2)), 28, 28)
 CIFAR10 = _labelled("cifar10", [5000] * 10, [1000] * 10, 3, 32, 32)
 MINI_IMAGENET = _labelled("mini-imagenet", [500] * 100, [100] * 100, 3, 84, 84)
+LANGUAGES = _labelled("languages", [280] * 20, [70] * 20, 32)
 SOURCES = {
+    "languages-split": LANGUAGES,
     "mnist-split": MNIST,
     "mnist-permuted": MNIST,
     "cifar10-split": CIFAR10,
@@ -137,7 +139,9 @@ def test_validation_and_test_hold_the_classes_of_the_stream(name: str, protocol:
         assert len(segment.test_indices) == expected
 
 
-@pytest.mark.parametrize("name", ["mnist-split", "cifar10-split", "mini-imagenet-split"])
+@pytest.mark.parametrize(
+    "name", ["mnist-split", "cifar10-split", "mini-imagenet-split", "languages-split"]
+)
 def test_every_test_example_is_in_exactly_one_segment_of_a_split(name: str) -> None:
     built = benchmark(name, data=SOURCES[name])
     tested = torch.cat([segment.test_indices for segment in built.segments])

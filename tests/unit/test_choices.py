@@ -1,18 +1,21 @@
 """What is told without importing the parts is what the parts themselves say."""
 
+import inspect
 import json
 
 import pytest
 from typer.testing import CliRunner
 
-from recollect import METHODS
-from recollect.choices import OPTIONS, ROWS, Option, options_of
+from recollect import METHODS, Learner
+from recollect.choices import LEARNER, LEARNER_CODE, OPTIONS, ROWS, Option, options_of
 from recollect.cli import app
 from recollect.datasets import CATALOGUE
 from recollect.datasets.sources.listing import LISTING
 from recollect.experiments.specs.method_options import option_defaults, option_types
 from recollect.experiments.specs.method_tables import read_method
 from recollect.experiments.specs.part_checks import read_with_parts
+from recollect.experiments.specs.tables import LearnerTable
+from recollect.learner.saved.checks import CHANGEABLE
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -94,3 +97,19 @@ def test_methods_are_told_to_a_machine() -> None:
     (er_w,) = [method for method in told if method["name"] == "er-w"]
     assert er_w["parts"]["rule"] == "WeightedSum"
     assert er_w["options"] == {"replay_weight": {"part": "rule", "type": "float", "default": 3.0}}
+
+
+def test_the_options_of_a_learner_are_told_as_it_has_them() -> None:
+    own = inspect.signature(Learner).parameters
+    assert {name: own[name].default for name in LEARNER} == {
+        n: o.default for n, o in LEARNER.items()
+    }
+    parts = {"model", "optimizer", "memory", "storage", "retrieval", "rule", "seed"}
+    assert set(own) == parts | set(LEARNER) | set(LEARNER_CODE)
+
+
+def test_a_spec_can_say_every_option_of_a_learner_and_a_checkpoint_may_differ_in_each() -> None:
+    for name, option in LEARNER.items():
+        field = LearnerTable.model_fields[name]
+        assert field.default in (None, option.default)  # without one, the benchmark has its own
+    assert set(LEARNER) <= set(CHANGEABLE)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from recollect import datasets
 from recollect.benchmarks.benchmark import Benchmark
 from recollect.benchmarks.cut import cut_segments, cut_stream
-from recollect.benchmarks.protocols import Recipe, recipe_for
+from recollect.benchmarks.protocols import Recipe, recipe_for, usual_protocol
 from recollect.benchmarks.scaling import SCALINGS
 from recollect.benchmarks.usual import usual_defaults, usual_model, usual_scaling
 from recollect.datasets import LabelledData
@@ -21,7 +21,7 @@ def benchmark(  # noqa: PLR0913 - each is one free choice, and all but the name 
     name: str,
     *,
     seed: int = 0,
-    protocol: str = "paper",
+    protocol: str | None = None,
     data: str | LabelledData | None = None,
     root: str | Path | None = None,
     batch_size: int | None = None,
@@ -29,14 +29,16 @@ def benchmark(  # noqa: PLR0913 - each is one free choice, and all but the name 
     examples_per_segment: int | None = None,
     validation_per_segment: int | None = None,
 ) -> Benchmark:
-    """Build one of the paper's four benchmarks.
+    """Build one of the paper's four benchmarks, or the one of text.
 
     Args:
-        name: `mnist-split`, `mnist-permuted`, `cifar10-split` or `mini-imagenet-split`.
+        name: `mnist-split`, `mnist-permuted`, `cifar10-split`, `mini-imagenet-split` or
+            `languages-split`.
         seed: Decides subsets, orders, permutations, held-out examples and the model. The same seed
             gives every method the same stream.
-        protocol: Whose version: `paper`, `mir-official` or `raptormai`. docs/benchmarks.md lists
-            the differences, the network among them.
+        protocol: Whose version: `paper` if nothing is said, `mir-official` or `raptormai`.
+            docs/benchmarks.md lists the differences, the network among them. Text is not in the
+            paper: its only version is our `own`.
         data: Another data set to make the benchmark of: a name for `datasets.load` such as
             `"mnist"` (the default for MNIST is the part embedded in this package), or your own.
         root: Directory to look for the data in.
@@ -54,6 +56,7 @@ def benchmark(  # noqa: PLR0913 - each is one free choice, and all but the name 
         ValueError: The name or the protocol is unknown, or the data has too few examples.
         DataError: The data set is not there; the message says how to get it.
     """
+    protocol = usual_protocol(name) if protocol is None else protocol
     recipe = recipe_for(name, protocol)
     defaults = recipe.defaults
     if batch_size is not None:
@@ -78,7 +81,7 @@ def benchmark(  # noqa: PLR0913 - each is one free choice, and all but the name 
         transform=SCALINGS[recipe.scaling],
         num_classes=len(source.class_names),
         defaults=defaults,
-        build_model=usual_model(source, hidden=recipe.hidden),
+        build_model=usual_model(source, recipe),
     )
 
 

@@ -1,13 +1,15 @@
-"""The four benchmarks as each source runs them: one literal table."""
+"""The benchmarks as each source runs them: one literal table."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from recollect.benchmarks.defaults import Defaults
 
-BenchmarkName = Literal["mnist-split", "mnist-permuted", "cifar10-split", "mini-imagenet-split"]
-ProtocolName = Literal["paper", "mir-official", "raptormai"]
-ScalingName = Literal["flat-unit", "unit", "centred"]
+BenchmarkName = Literal[
+    "mnist-split", "mnist-permuted", "cifar10-split", "mini-imagenet-split", "languages-split"
+]
+ProtocolName = Literal["paper", "mir-official", "raptormai", "own"]
+ScalingName = Literal["flat-unit", "unit", "centred", "words"]
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,13 @@ RECIPES: dict[tuple[BenchmarkName, ProtocolName], Recipe] = {
         Defaults(replay=20, capacity=10_000, learning_rate=0.1, iterations=3),
         classes_per_segment=5,
     ),
+    ("languages-split", "own"): Recipe(
+        "languages",
+        "words",
+        Defaults(learning_rate=0.1),
+        classes_per_segment=4,
+        validation=100,
+    ),
     ("mnist-split", "mir-official"): Recipe(
         "mnist-embedded",
         "flat-unit",
@@ -147,6 +156,11 @@ RECIPES: dict[tuple[BenchmarkName, ProtocolName], Recipe] = {
         drops_short_batches=True,
     ),
 }
+
+
+def usual_protocol(name: str) -> str:
+    """Return the first protocol of a benchmark: the paper's, or for one of our own, `own`."""
+    return next((protocol for known, protocol in RECIPES if known == name), "paper")
 
 
 def recipe_for(name: str, protocol: str) -> Recipe:

@@ -23,10 +23,16 @@ def centred(inputs: Tensor) -> Tensor:
     return (inputs.float() / 255 - 0.5) * 2
 
 
+def words(inputs: Tensor) -> Tensor:
+    """Leave whole numbers what they are, in the type that tables of words are asked in."""
+    return inputs.long()
+
+
 SCALINGS: Final[Mapping[ScalingName, Callable[[Tensor], Tensor]]] = {
     "flat-unit": flat_unit,
     "unit": unit,
     "centred": centred,
+    "words": words,
 }
 
 

@@ -1,16 +1,17 @@
 """What to use by default: a model, a scaling and settings that fit the data."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from recollect.benchmarks.defaults import Defaults
+from recollect.benchmarks.protocols import Recipe
 from recollect.benchmarks.scaling import as_given, centred, flat_unit
 from recollect.datasets import LabelledData
-from recollect.models import mlp, reduced_resnet18
+from recollect.models import SequenceTransformer, mlp, reduced_resnet18
 
 
 def is_colour_image(inputs: Tensor) -> bool:
@@ -24,17 +25,17 @@ def is_colour_image(inputs: Tensor) -> bool:
     )
 
 
-def usual_model(
-    data: LabelledData, *, hidden: Sequence[int] | None = None
-) -> Callable[[], nn.Module]:
+def usual_model(data: LabelledData, recipe: Recipe | None = None) -> Callable[[], nn.Module]:
     """Return a builder of the reduced ResNet18 for colour images, of an MLP for the rest.
 
-    With `hidden`, it is an MLP of these widths whatever the data.
+    A recipe may say otherwise: a transformer if inputs are words, an MLP of widths of its own.
     """
     shape = data.train.inputs.shape[1:]
     num_classes = len(data.class_names)
-    if hidden is not None:
-        return partial(mlp, math.prod(shape), num_classes, hidden=hidden)
+    if recipe is not None and recipe.scaling == "words":
+        return partial(SequenceTransformer, num_classes=num_classes, length=shape[0])
+    if recipe is not None and recipe.hidden is not None:
+        return partial(mlp, math.prod(shape), num_classes, hidden=recipe.hidden)
     if is_colour_image(data.train.inputs):
         return partial(reduced_resnet18, num_classes, image_size=shape[-1])
     return partial(mlp, math.prod(shape), num_classes)

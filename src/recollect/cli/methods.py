@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from recollect.choices import OPTIONS, ROWS
+from recollect.choices import LEARNER, OPTIONS, ROWS
 
 
 def methods(
@@ -45,7 +45,7 @@ def _options() -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("part", "option", "type", "default"):
         table.add_column(heading, overflow="fold")
-    for part, options in OPTIONS.items():
+    for part, options in {**OPTIONS, "every method": LEARNER}.items():
         for key, option in options.items():
             table.add_row(part, key, option.kind_in_words(), _in_words(option.default))
     return table
@@ -83,5 +83,9 @@ def _facts() -> dict[str, object]:
                 },
             }
             for name, row in ROWS.items()
-        ]
+        ],
+        "every method": {
+            key: {"type": option.kind_in_words(), "default": option.default}
+            for key, option in LEARNER.items()
+        },
     }

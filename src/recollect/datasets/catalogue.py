@@ -8,6 +8,7 @@ from recollect.datasets.dataset import DataSet
 from recollect.datasets.embedded_mnist import MNIST_EMBEDDED
 from recollect.datasets.examples import LabelledData
 from recollect.datasets.files.downloads import Progress, no_progress
+from recollect.datasets.languages import EMBEDDED_LANGUAGES
 from recollect.datasets.mini_imagenet import MINI_IMAGENET
 from recollect.datasets.mnist import FASHION_MNIST, MNIST
 
@@ -18,6 +19,7 @@ CATALOGUE: dict[str, DataSet] = {
     "cifar10": CIFAR10,
     "cifar100": CIFAR100,
     "mini-imagenet": MINI_IMAGENET,
+    "languages": EMBEDDED_LANGUAGES,
 }
 
 
@@ -33,20 +35,21 @@ def data_set(name: str) -> DataSet:
 
 
 def load(name: str, *, root: str | Path | None = None) -> LabelledData:
-    """Return a data set's images (uint8) and labels (int64), every byte checked.
+    """Return a data set's images or text (uint8) and labels (int64), every byte checked.
 
     Nothing is fetched over a network: `fetch` does that.
 
     Args:
-        name: `mnist-embedded` (always here), `mnist`, `fashion-mnist`, `cifar10`, `cifar100` or
-            `mini-imagenet`.
+        name: `mnist-embedded` and `languages` (always here), `mnist`, `fashion-mnist`, `cifar10`,
+            `cifar100` or `mini-imagenet`.
         root: A folder that holds it in a usual layout (torchvision's, the makers' own; for
             mini-ImageNet also a zip). None looks into our own folder: `RECOLLECT_DATA`, or the
             platform's cache folder.
 
     Returns:
         Images of shape (n, 28, 28) for the MNISTs, (n, 3, 32, 32) for the CIFARs and
-        (n, 3, 84, 84) for mini-ImageNet, which is mapped from disk rather than read.
+        (n, 3, 84, 84) for mini-ImageNet, which is mapped from disk rather than read; bytes of text
+        of shape (n, 32) for the languages.
 
     Raises:
         ValueError: The name is unknown.

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from recollect.datasets.dataset import DataSet
 from recollect.datasets.examples import Examples, LabelledData
 from recollect.datasets.files.digests import check_file, digest_of
+from recollect.datasets.files.disk import locked, require_space, staged_folder
 from recollect.datasets.files.downloads import Progress, no_progress
-from recollect.datasets.files.landing import locked, require_space, staged_folder
 from recollect.datasets.files.roots import cache_root
 from recollect.datasets.sources.class_images import (
     SPLITS,

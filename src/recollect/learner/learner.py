@@ -11,7 +11,7 @@ from jaxtyping import Int64
 from torch import Tensor, nn
 
 from recollect.checkpoint import read_checkpoint, write_checkpoint
-from recollect.choices import Passes, Weighs
+from recollect.choices import LEARNER, Passes, Weighs
 from recollect.gradients import Measurement
 from recollect.learner.checks import (
     check_fit,
@@ -587,7 +587,7 @@ class Learner:
             objective=objective or rebuilt("objective", parts.get("objective", "none")),
             predictor=predictor or rebuilt("predictor", parts.get("predictor", "none")),
             label_map=LabelMap() if parts.get("label map") else None,
-            **{key: parts[key] for key in ("iterations", "passes", "weighs") if key in parts},
+            **{name: parts[name] for name in LEARNER if name in parts},
             **options,
         )
         restore_learner(learner, checkpoint)

@@ -35,6 +35,7 @@ _BENCHMARKS: Final[Mapping[str, str]] = {
     "mnist-permuted": "MNIST-P",
     "cifar10-split": "CIFAR10-S",
     "mini-imagenet-split": "MINI-S",
+    "languages-split": "LANG-S",
 }
 _PASSES: Final[Mapping[str, str]] = {
     "joint": "joint pass",

@@ -8,6 +8,8 @@ from recollect.datasets import CATALOGUE, fetch, load
 from recollect.datasets.files.roots import cache_root, huggingface_hub
 from recollect.errors import DataError
 
+EMBEDDED = {"mnist-embedded": 10_000, "languages": 1410}
+
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     for use in (load, fetch):
@@ -27,16 +29,17 @@ def test_every_entry_says_what_it_is_and_on_what_terms(name: str) -> None:
     assert about.num_bytes > 0
 
 
-@pytest.mark.parametrize("name", [name for name in CATALOGUE if name != "mnist-embedded"])
+@pytest.mark.parametrize("name", [name for name in CATALOGUE if name not in EMBEDDED])
 def test_what_is_not_here_is_an_error_and_no_download(own_root: Path, name: str) -> None:
     with pytest.raises(DataError, match=f"recollect data fetch {name}"):
         load(name)
     assert not list(own_root.glob("*/*"))
 
 
-def test_the_embedded_set_needs_no_folder_and_no_network(own_root: Path) -> None:
-    assert len(load("mnist-embedded").test) == 10_000
-    assert fetch("mnist-embedded").is_dir()
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_an_embedded_set_needs_no_folder_and_no_network(own_root: Path, name: str) -> None:
+    assert len(load(name).test) == EMBEDDED[name]
+    assert fetch(name).is_dir()
     assert not own_root.exists()
 
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from recollect.atomic_files import flush_to_disk
 from recollect.datasets.files.digests import check_file
-from recollect.datasets.files.landing import (
+from recollect.datasets.files.disk import (
     disk_space_explained,
-    flush_to_disk,
     locked,
     require_space,
 )

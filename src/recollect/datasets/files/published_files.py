@@ -9,8 +9,8 @@ from pathlib import Path
 from recollect.datasets.dataset import DataSet, not_here
 from recollect.datasets.examples import LabelledData
 from recollect.datasets.files.digests import check_bytes
+from recollect.datasets.files.disk import locked, require_space, staged_folder
 from recollect.datasets.files.downloads import Progress
-from recollect.datasets.files.landing import locked, require_space, staged_folder
 from recollect.datasets.files.roots import cache_root
 from recollect.datasets.sources.layouts import find_published
 from recollect.datasets.sources.listing import About

@@ -106,3 +106,8 @@ def embedded_folder() -> Path:
     if named := os.environ.get("RECOLLECT_EMBEDDED"):
         return Path(named)
     return Path(str(files("recollect.datasets") / "embedded"))
+
+
+def embedded_text_folder() -> Path:
+    """Return the folder of the text inside the package."""
+    return Path(str(files("recollect.datasets") / "embedded_text"))

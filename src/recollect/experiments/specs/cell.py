@@ -151,14 +151,9 @@ def cells(
 def _cell(spec: Spec, method: MethodTable, capacity: int, recipe: Recipe) -> Cell:
     defaults = recipe.defaults
     row = ROWS[method.base]
-    learner: Settings = {
-        "replay": spec.learner.replay or defaults.replay,
-        "iterations": spec.learner.iterations or defaults.iterations,
-        "passes": spec.learner.passes,
-        "weighs": spec.learner.weighs,
-        "augment": spec.named.augment,
-        "dtype": spec.learner.dtype,
-    }
+    learner: Settings = spec.learner.model_dump() | {"augment": spec.named.augment}
+    learner["replay"] = learner["replay"] or defaults.replay
+    learner["iterations"] = learner["iterations"] or defaults.iterations
     if "iterations" in row.settings:
         learner["iterations"] = row.settings["iterations"]
     if row.augments and not learner["augment"]:

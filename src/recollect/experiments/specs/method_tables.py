@@ -12,7 +12,7 @@ from typing import Any, Final
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError
 
-from recollect.choices import PARTS, ROWS, Option, Passes, Value, Weighs, options_of
+from recollect.choices import LEARNER, PARTS, ROWS, Option, Value, options_of
 from recollect.experiments.specs.named.options import in_words, read_augmentations
 from recollect.suggestions import nearest, shown
 
@@ -27,17 +27,13 @@ _OWN: Final[Mapping[str, Any]] = {
     "found": str,
     "lr": float,
     "replay": int,
-    "iterations": int,
-    "passes": Passes,
-    "weighs": Weighs,
+    **{name: option.kind for name, option in LEARNER.items()},
     "augment": Any,
 }
 
 MOST_OPTION: Final = 1_000_000_000
 
-OF_THE_LEARNER: Final[tuple[str, ...]] = (
-    *("lr", "replay", "iterations", "passes", "weighs", "augment"),
-)
+OF_THE_LEARNER: Final[tuple[str, ...]] = ("lr", "replay", *LEARNER, "augment")
 
 
 @dataclass(frozen=True)
@@ -212,8 +208,8 @@ def _checked(said: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[dict[st
 def _impossible_of_the_learner(own: Mapping[str, Any]) -> list[Problem]:
     problems = [
         (f".{key}", f"is {own[key]!r}; it should be a whole number from 1.")
-        for key in ("replay", "iterations")
-        if key in own and not is_count(own[key])
+        for key in own
+        if _OWN[key] is int and not is_count(own[key])
     ]
     if "lr" in own and own["lr"] <= 0:
         problems.append((".lr", f"is {own['lr']!r}; it should be greater than 0."))

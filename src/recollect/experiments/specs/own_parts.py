@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from recollect.atomic_files import require_file
+from recollect.choices import LEARNER, LEARNER_CODE
 from recollect.experiments.specs.method_options import settable
 from recollect.methods import METHODS, Method
 from recollect.objectives import Objective
@@ -39,8 +40,7 @@ _KINDS: Final[Mapping[str, type]] = {
 # What a table, or `recollect.method`, says of the learner and not of its parts.
 _TAKEN: Final = frozenset(
     {*_KINDS, "base", "found", "lr", "name", "model", "optimizer", "capacity", "seed"}
-    | {"loss", "label_map", "transform", "collate", "augment", "iterations", "passes", "weighs"}
-    | {"memory_device"}
+    | {*LEARNER, *LEARNER_CODE, "memory_device"}
 )
 
 

@@ -9,6 +9,7 @@ from typing import Final, cast
 import torch
 from torch import Tensor
 
+from recollect.choices import LEARNER
 from recollect.errors import CheckpointError
 from recollect.memory import Memory
 from recollect.memory.saved import MOST, all_finite
@@ -27,7 +28,8 @@ def refuse(what: str) -> CheckpointError:
 #: What `Learner.load` may be told to go on without.
 CHANGEABLE: Final = (
     *("capacity", "storage", "retrieval", "replay", "rule", "optimizer"),
-    *("iterations", "passes", "weighs", "objective", "predictor"),
+    *LEARNER,
+    *("objective", "predictor"),
 )
 
 

@@ -1,13 +1,12 @@
-"""How files come to rest: under a lock and by one rename, so a kill leaves no half file."""
+"""The disk that data sets lie on: locks, folders and space, with errors that say what to do."""
 
 import errno
-import fcntl
-import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from recollect import atomic_files
 from recollect.errors import DataError, DiskSpaceError
 
 
@@ -15,24 +14,21 @@ from recollect.errors import DataError, DiskSpaceError
 def locked(path: Path) -> Iterator[None]:
     """Hold an exclusive lock on `path` while the block runs; other processes wait.
 
-    The kernel drops the lock when its holder dies, so a killed process never blocks the next one.
-
     Args:
-        path: The lock file, made if absent and left in place: removing it would race.
+        path: The lock file, made if absent and left in place.
 
     Raises:
         DataError: The folder cannot be written.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = path.open("a")
-    except OSError as error:
-        raise DataError(
-            f"`{path.parent}` cannot be written ({error.strerror}). Point `RECOLLECT_DATA` at a "
-            "folder that can."
-        ) from error
-    with handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    with ExitStack() as held:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            held.enter_context(atomic_files.locked(path))
+        except OSError as error:
+            raise DataError(
+                f"`{path.parent}` cannot be written ({error.strerror}). Point `RECOLLECT_DATA` at "
+                "a folder that can."
+            ) from error
         yield
 
 
@@ -40,40 +36,11 @@ def locked(path: Path) -> Iterator[None]:
 def staged_folder(target: Path) -> Iterator[Path]:
     """Yield an empty folder that becomes `target` by rename if the block ends well.
 
-    Call it under `locked`: what a killed earlier attempt left is removed first.
-
-    Args:
-        target: The folder that will appear whole or not at all. An old one is replaced.
-
     Raises:
         DiskSpaceError: The disk filled up.
     """
-    staging = target.with_name(f".{target.name}.staging")
-    shutil.rmtree(staging, ignore_errors=True)
-    staging.mkdir(parents=True)
-    try:
-        with disk_space_explained(staging):
-            yield staging
-            for file in staging.rglob("*"):
-                if file.is_file():
-                    flush_to_disk(file)
-        replaced = target.with_name(f".{target.name}.replaced")
-        shutil.rmtree(replaced, ignore_errors=True)
-        if target.exists():
-            target.rename(replaced)
-        staging.rename(target)
-        shutil.rmtree(replaced, ignore_errors=True)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-
-
-def flush_to_disk(path: Path) -> None:
-    """Force a file's bytes to the disk, so a later rename never exposes an empty file."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with disk_space_explained(target.parent), atomic_files.staged_folder(target) as staging:
+        yield staging
 
 
 def require_space(folder: Path, num_bytes: int) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.datasets.files.landing import (
+from recollect.datasets.files.disk import (
     disk_space_explained,
     locked,
     require_space,
@@ -88,7 +88,7 @@ def test_a_lock_keeps_a_second_process_out_until_its_holder_is_killed(tmp_path: 
         assert holder.stdout.readline() == "held\n"
         waiter_code = (
             "import sys; from pathlib import Path\n"
-            "from recollect.datasets.files.landing import locked\n"
+            "from recollect.datasets.files.disk import locked\n"
             "with locked(Path(sys.argv[1])): print('mine', flush=True)"
         )
         with subprocess.Popen(

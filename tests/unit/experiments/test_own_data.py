@@ -1,6 +1,7 @@
 """Data of one's own in a spec: found, checked, told apart by its digest, cut, run, continued."""
 
 import shutil
+import sys
 from itertools import count
 from pathlib import Path
 
@@ -8,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from tests.unit.experiments.own_data import (
-    CLASSES,
     FUNCTION,
     NET,
     write_arrays,
@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from recollect.benchmarks import Benchmark
 from recollect.cli import app
-from recollect.errors import ConfigError, DataError
+from recollect.errors import ConfigError, DataError, MissingExtraError
 from recollect.experiments.records.compare_records import without_times
 from recollect.experiments.records.store import Store
 from recollect.experiments.running.execute import Stopped, execute
@@ -278,6 +278,13 @@ def test_data_that_changed_since_the_command_was_given_is_refused(arrays: Path) 
         (('folder = "photos"', 'set = "mnist"', "classes_per_segment = 1"), "data", "name one"),
         (('folder = "absent"', "classes_per_segment = 2"), "data.folder", "no folder"),
         ((PHOTOS[0],), "data.classes_per_segment", "is missing"),
+        (
+            (PHOTOS[0], "classes_per_segment = 3"),
+            "data.classes_per_segment",
+            "divide the 4 classes",
+        ),
+        ((PHOTOS[0], 'classes = [["dgo"]]'), "data.classes", "did you mean `dog`"),
+        ((*TREES, 'classes = [["ahs"]]'), "data.classes", "did you mean `ash`"),
         ((*PHOTOS, 'label = "x"'), "data.label", "goes with table or arrays or huggingface"),
         ((*PHOTOS, 'column = "x"'), "data.column", 'goes with cut = "column" or cut = "time"'),
         ((*PHOTOS, "size = [3]"), "data.size", "at least 2 items"),
@@ -418,8 +425,36 @@ def test_a_run_on_ones_own_data_goes_on_to_the_bit(
     assert without_times(continued) == without_times(execute(request))
 
 
-def test_classes_have_the_names_they_have(photos: Path) -> None:
-    cell = cell_of('folder = "photos"', 'classes = [["cat", "dgo"]]')
-    with pytest.raises(DataError, match=r"names 'dgo'; the classes are cat, dog, fox, owl"):
+def test_classes_of_arrays_have_the_names_they_have(arrays: Path) -> None:
+    cell = cell_of(*ARRAYS, 'classes = [["0", "9"]]')
+    with pytest.raises(DataError, match=r"names '9'; the classes are 0, 1, 2, 3"):
         build(cell, 0)
-    assert CLASSES == ("cat", "dog", "fox", "owl")
+
+
+def test_a_split_of_hugging_face_is_cut_by_class(photos: Path, here: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    split = datasets.load_dataset("imagefolder", data_dir=str(photos), split="train")
+    split.train_test_split(0.25, seed=0).save_to_disk(str(here / "saved"))
+    lines = ('huggingface = "saved"', 'inputs = "image"', 'label = "label"', 'test = "test"')
+    benchmark = built(*lines, "classes_per_segment = 2")
+    assert [segment.name for segment in benchmark.segments] == ["cat, dog", "fox, owl"]
+    assert benchmark.stream.num_examples == 30
+
+
+def test_a_missing_package_for_hugging_face_is_told(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    lines = ('huggingface = "a/b"', 'inputs = "x"', 'label = "y"', f'revision = "{"0" * 40}"')
+    with pytest.raises(MissingExtraError, match=r"pip install recollect\[datasets\]"):
+        built(*lines, "classes_per_segment = 2")
+
+
+def test_a_spec_is_given_once_and_by_a_name_that_ends_in_toml(photos: Path) -> None:
+    path = written(*PHOTOS)
+    twice = CliRunner().invoke(app, ["run", str(path), "--spec", str(path)])
+    assert "leave one out" in str(twice.exception)
+    absent = CliRunner().invoke(app, ["run", "absent.toml"])
+    assert "absent.toml has 1 problem:\n  cannot be read" in str(absent.exception)
+    other = CliRunner().invoke(app, ["run", str(path), "--protocol", "paper"])
+    assert "data of your own has no other than 'own'" in str(other.exception)

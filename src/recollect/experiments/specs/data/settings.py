@@ -30,7 +30,7 @@ def settings_of(table: DataTable) -> tuple[Settings, list[Problem]]:
     source = SOURCES[table.kind](table.where, options)
     problems = _problems_of(source, table.kind)
     if not problems:
-        problems = _column_problems(source, table)
+        problems = _column_problems(source, table) or _class_problems(source, table)
     test, of_test = _test_part(table, options)
     problems += of_test
     if problems:
@@ -72,6 +72,23 @@ def _column_problems(source: Source, table: DataTable) -> list[Problem]:
         for key, value in wanted.items()
         for name in (value if isinstance(value, list) else [value])
         if name is not None and name not in names
+    ]
+
+
+def _class_problems(source: Source, table: DataTable) -> list[Problem]:
+    """Check the cut by class, where the classes can be told without reading everything."""
+    names = source.classes() if table.cut == "class" else None
+    if names is None:
+        return []
+    each = table.classes_per_segment
+    if each is not None and len(names) % each:
+        told = f"is {each}, which does not divide the {len(names)} classes; or name `classes`."
+        return [("classes_per_segment", told)]
+    named = [name for group in table.classes or () for name in group]
+    return [
+        ("classes", f"names {shown(name)}; {nearest(name, names)}")
+        for name in named
+        if name not in names
     ]
 
 

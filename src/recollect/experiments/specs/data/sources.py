@@ -21,6 +21,7 @@ from recollect.datasets.sources.tables import column_names, numbers_of, read_col
 from recollect.errors import DataError, MissingExtraError
 from recollect.suggestions import nearest
 
+_READ_AT_ONCE: Final = 50_000_000  # bytes of a table, of which a column is read in a second
 _MAX_ARRAY_BYTES: Final = 64_000_000_000
 
 
@@ -72,6 +73,10 @@ class Source(ABC):
     def columns(self) -> Sequence[str] | None:
         """Return the names that `label`, `inputs` and `column` may have; None if they take none."""
 
+    def classes(self) -> Sequence[str] | None:
+        """Return the names of the classes, if they can be told at once."""
+        return None
+
     @abstractmethod
     def read(self, column: str | None, classes: Sequence[str] | None) -> Part:
         """Read it.
@@ -102,6 +107,9 @@ class _Folder(Source):
     def columns(self) -> None:
         return None
 
+    def classes(self) -> Sequence[str]:
+        return sorted({file.parent.name for file in self.files()})
+
     def read(self, column: str | None, classes: Sequence[str] | None) -> Part:  # noqa: ARG002
         names = class_folders(self.path) if classes is None else classes
         size = self.options.get("size")
@@ -125,6 +133,12 @@ class _Table(Source):
 
     def columns(self) -> Sequence[str]:
         return column_names(self.path)
+
+    def classes(self) -> Sequence[str] | None:
+        if self.path.stat().st_size > _READ_AT_ONCE:
+            return None
+        label = self.options["label"]
+        return sorted({str(value) for value in read_columns(self.path, [label])[label]})
 
     def read(self, column: str | None, classes: Sequence[str] | None) -> Part:
         label, image = self.options["label"], self.options.get("image")

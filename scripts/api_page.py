@@ -23,6 +23,7 @@ MODULES: Final = (
     "recollect.storage",
     "recollect.retrieval",
     "recollect.rules",
+    "recollect.ranges",
     "recollect.gradients",
     "recollect.streams",
     "recollect.benchmarks",

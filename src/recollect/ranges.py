@@ -11,7 +11,7 @@ for: it says where the option makes sense, not that a usual search should spend 
 
 import math
 import typing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from recollect.choices import Value
@@ -122,6 +122,11 @@ def declared_ranges(part: type) -> dict[str, Range]:
             if isinstance(said, Range):
                 found[name] = said
     return found
+
+
+def as_usual(looked: Range) -> Range:
+    """Return the same range as one that a search covers without being asked."""
+    return Choice(*looked.values) if isinstance(looked, Choice) else replace(looked, is_usual=True)
 
 
 def _check_ends(low: float, high: float) -> None:

@@ -28,7 +28,7 @@ def blocks(page: str, language: str) -> list[str]:
     "page",
     [
         *("benchmarks.md", "experiments.md", "integrations.md", "live-streams.md"),
-        *("methods.md", "trackers.md"),
+        *("methods.md", "trackers.md", "tuning.md"),
     ],
 )
 def test_the_code_of_a_page_runs(
@@ -85,6 +85,7 @@ def test_the_command_with_an_own_rule_asks_for_what_it_says(
         "live-streams.md",
         "methods.md",
         "paper-notes.md",
+        "tuning.md",
     ],
 )
 def test_files_a_page_links_to_are_there(page: str) -> None:
@@ -119,3 +120,18 @@ def test_every_page_is_in_the_list_of_pages() -> None:
 def anchors(page: Path) -> list[str]:
     headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
     return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+
+
+def test_the_search_of_the_guide_is_one_with_every_key(tmp_path: Path) -> None:
+    from recollect.experiments.tuning.plan import Wanted, make_plan
+    from recollect.experiments.tuning.table import TuneTable
+
+    (text,) = blocks("tuning.md", "toml")
+    path = tmp_path / "spec.toml"
+    path.write_text(text)
+    plan = make_plan(Wanted(path))
+    assert list(plan.methods) == ["er", "er-p"]
+    assert [settings["lr"] for settings in plan.methods["er-p"].known] == [0.05, 0.1]
+    assert list(plan.inherited) == ["a-gem"]
+    for key in TuneTable.model_fields:
+        assert re.search(rf"^{key} = |^\[tune\.{key}", text, flags=re.MULTILINE), key

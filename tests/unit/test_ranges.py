@@ -12,7 +12,7 @@ from recollect.ranges import Choice, Linear, Log, Range, Whole, declared_ranges
 DECLARED = [
     (name, key, looked)
     for name, method in METHODS.items()
-    for kind in (method.storage, method.retrieval, method.rule)
+    for kind in method.kinds.values()
     if kind is not None
     for key, looked in declared_ranges(kind).items()
 ]

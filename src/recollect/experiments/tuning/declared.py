@@ -4,11 +4,11 @@ import inspect
 from collections.abc import Mapping
 from typing import Final
 
+from recollect.choices import PARTS
 from recollect.experiments.specs.cell import Cell
-from recollect.experiments.specs.method_tables import PARTS
 from recollect.experiments.specs.named.optimizer import optimizers
 from recollect.experiments.specs.own_parts import with_own_parts
-from recollect.ranges import Choice, Log, Range, Whole, declared_ranges
+from recollect.ranges import Choice, Log, Range, Whole, as_usual, declared_ranges
 
 # Rates that have trained the library's models; an optimizer that is not here needs a range of the
 # spec's own. Adaptive ones divide by the size of gradients, and take smaller steps.
@@ -44,17 +44,21 @@ def ranges_of(cell: Cell) -> dict[str, Range]:
     found |= {key: looked for key, looked in OPTIMIZER.items() if key in options_of(cell)}
     if cell.capacity:
         found |= LEARNER
-    own = {part: said for part, said in cell.parts.items() if part in PARTS}
-    for part in vars(with_own_parts(cell.base, own)).values():
-        if isinstance(part, type):
-            try:
-                declared = declared_ranges(part)
-            except Exception as error:  # annotations of a file of the user's can be anything
-                told = f"{type(error).__name__}: {error}"
-                raise ValueError(
-                    f"{part.__name__} has ranges that cannot be read ({told})."
-                ) from error
-            found |= {key: value for key, value in declared.items() if key in cell.options}
+    row = with_own_parts(cell.base, {k: said for k, said in cell.parts.items() if k in PARTS})
+    for part in row.kinds.values():
+        if part is None:
+            continue
+        try:
+            declared = declared_ranges(part)
+        except Exception as error:  # annotations of a file of the user's can be anything
+            told = f"{type(error).__name__}: {error}"
+            raise ValueError(f"{part.__name__} has ranges that cannot be read ({told}).") from error
+        # What makes a method another one than its neighbours, as beta does DER++, is searched.
+        found |= {
+            key: as_usual(looked) if key in row.settings else looked
+            for key, looked in declared.items()
+            if key in cell.options
+        }
     return found
 
 

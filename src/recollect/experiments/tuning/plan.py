@@ -147,7 +147,7 @@ def make_plan(wanted: Wanted) -> Plan:
     methods: dict[str, Searched] = {}
     problems: list[Problem] = []
     options: set[str] = set()
-    for name in _names(wanted, spec, table):
+    for name in _names(wanted, spec):
         cell = _resolved(wanted, memory, name, (*wanted.overrides, *while_searching))
         refuse_test_data([cell])
         options.update(options_of(cell))
@@ -194,10 +194,10 @@ def _resolved(wanted: Wanted, memory: int | None, method: str, overrides: Sequen
     return cells(spec, methods=[method], memory=[memory] if memory else None)[0]
 
 
-def _names(wanted: Wanted, spec: Spec, table: TuneTable) -> list[str]:
-    """Return what is searched: as asked, else as `[tune.methods]` lists, else what is compared."""
+def _names(wanted: Wanted, spec: Spec) -> list[str]:
+    """Return what is searched: as asked, else what is compared."""
     if wanted.methods is None:
-        return list(table.methods) or list(spec.compare)
+        return list(spec.compare)
     return list(spec.methods) if "all" in wanted.methods else list(dict.fromkeys(wanted.methods))
 
 

@@ -28,7 +28,7 @@ STYLE: Final = """
 .shares { list-style: none; padding: 0; max-width: 34rem; }
 .shares li { display: grid; grid-template-columns: 9rem 1fr 4rem; gap: .8rem; align-items: center; }
 .shares em { display: block; height: .7rem; background: var(--c); border-radius: 2px; }
-td.words { text-align: left; white-space: normal; min-width: 16rem; }
+.words { text-align: left; white-space: normal; min-width: 14rem; }
 """
 
 

@@ -85,7 +85,7 @@ def _overview(study: Study, found: Standings) -> str:
             judged = best.fresh if study.budget.fresh_seeds else best.first
             entries[1:] = [
                 str(best.trial.number),
-                escape(settings_in_words(best.trial.settings)),
+                f'<div class="words">{escape(settings_in_words(best.trial.settings))}</div>',
                 escape(stage_in_words(judged)),
                 escape(gain_over_first(standings)),
             ]

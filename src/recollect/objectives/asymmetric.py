@@ -1,7 +1,7 @@
 """Asymmetric cross entropy (ER-ACE)."""
 
 from dataclasses import dataclass
-from typing import ClassVar, final, get_args
+from typing import Annotated, ClassVar, final, get_args
 
 import torch
 from jaxtyping import Float
@@ -12,6 +12,7 @@ from typing_extensions import override
 from recollect.choices import Against
 from recollect.objectives.answers import Answers
 from recollect.objectives.objective import Objective
+from recollect.ranges import Choice
 
 
 @final
@@ -51,7 +52,7 @@ class AsymmetricCrossEntropy(Objective):
 
     draws: ClassVar[bool] = False
 
-    against: Against = "present"
+    against: Annotated[Against, Choice("present", "unseen", is_usual=False)] = "present"
 
     def __post_init__(self) -> None:
         if self.against not in get_args(Against):

@@ -1,7 +1,7 @@
 """Supervised contrastive replay (SCR)."""
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Annotated, ClassVar, final
 
 import torch
 from jaxtyping import Float
@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from recollect.objectives.answers import Answers
 from recollect.objectives.objective import Objective
+from recollect.ranges import Log
 
 
 @final
@@ -52,7 +53,7 @@ class SupervisedContrast(Objective):
     draws: ClassVar[bool] = False
     views: ClassVar[int] = 2
 
-    temperature: float = 0.1
+    temperature: Annotated[float, Log(0.05, 1.0)] = 0.1
 
     def __post_init__(self) -> None:
         value = self.temperature

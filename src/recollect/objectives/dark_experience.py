@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Annotated, ClassVar, final
 
 import torch
 from jaxtyping import Float
@@ -13,6 +13,7 @@ from typing_extensions import override
 from recollect.memory import MemoryColumn
 from recollect.objectives.answers import Answers, Part
 from recollect.objectives.objective import Objective
+from recollect.ranges import Linear, Log
 
 _LOGITS, _COUNT = "logits", "num_logits"
 
@@ -51,8 +52,8 @@ class DarkExperience(Objective):
     draws: ClassVar[bool] = False
     columns: ClassVar[tuple[MemoryColumn, ...]] = (MemoryColumn(_LOGITS), MemoryColumn(_COUNT))
 
-    alpha: float = 0.3
-    beta: float = 0.0
+    alpha: Annotated[float, Log(0.03, 3.0)] = 0.3
+    beta: Annotated[float, Linear(0.0, 2.0)] = 0.0
 
     def __post_init__(self) -> None:
         for name, value in (("alpha", self.alpha), ("beta", self.beta)):

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, final
+from typing import Annotated, Any, ClassVar, Final, final
 
 import torch
 from torch import Tensor
 from typing_extensions import override
 
 from recollect.predictors.predictor import Predictor, View
+from recollect.ranges import Choice
 
 _STEPS: Final = "steps"
 
@@ -36,7 +37,7 @@ class AveragedWeights(Predictor):
 
     follows_weights: ClassVar[bool] = True
 
-    decay: float = 0.99
+    decay: Annotated[float, Choice(0.9, 0.97, 0.99, 0.997)] = 0.99
 
     def __post_init__(self) -> None:
         value = self.decay

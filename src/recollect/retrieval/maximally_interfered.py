@@ -42,7 +42,9 @@ class MaximallyInterfered(Retrieval):
 
     replay: int
     candidates: Annotated[int, Choice(20, 50, 100, 200, is_usual=False)] = 50
-    beside: Beside = field(default="now", metadata={"later": True})
+    beside: Annotated[Beside, Choice("now", "best", is_usual=False)] = field(
+        default="now", metadata={"later": True}
+    )
 
     def __post_init__(self) -> None:
         check_counts(replay=self.replay, candidates=self.candidates)

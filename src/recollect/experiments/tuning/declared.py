@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from recollect.experiments.specs.cell import Cell
-from recollect.experiments.specs.method_tables import PARTS
+from recollect.choices import PARTS
 from recollect.experiments.specs.named.optimizer import optimizers
 from recollect.experiments.specs.own_parts import with_own_parts
 from recollect.ranges import Choice, Log, Range, Whole, declared_ranges

@@ -11,6 +11,7 @@ from tests.unit.experiments.own_data import NET, write_photos
 from typer.testing import CliRunner
 
 from recollect.cli import app
+from recollect.experiments.executors.workforce import Workforce
 from recollect.experiments.records.compare_records import without_times
 from recollect.experiments.records.store import Store
 from recollect.experiments.running.events import Event
@@ -69,7 +70,7 @@ def test_a_run_on_own_data_whose_worker_is_killed_is_the_undisturbed_one(
             after(0.1, lambda: os.kill(worker, signal.SIGKILL))
 
     store = Store("runs")
-    outcome = sweep([wanted], store, workers=1, on_event=kill_soon, checkpoint_share=SHARE)
+    outcome = sweep([wanted], store, Workforce(1, checkpoint_share=SHARE), on_event=kill_soon)
     assert outcome.num_done == 1, kinds
     record = store.record(wanted)
     assert record is not None

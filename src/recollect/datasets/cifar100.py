@@ -15,8 +15,8 @@ import torch
 
 from recollect.datasets.dataset import DataSet
 from recollect.datasets.examples import Examples, LabelledData
+from recollect.datasets.files.disk import locked, require_space, staged_folder
 from recollect.datasets.files.downloads import Progress, RemoteFile, download
-from recollect.datasets.files.landing import locked, require_space, staged_folder
 from recollect.datasets.files.published_files import Contents, PublishedFiles, Way, fresh_folder
 from recollect.datasets.files.restricted_pickle import read_pickle
 from recollect.datasets.files.roots import cache_root
@@ -59,7 +59,8 @@ def _decode_pickles(contents: Contents) -> LabelledData:
             path = Path(scratch) / name
             path.write_bytes(contents[name])
             parts.append(_examples_of(path))
-    return LabelledData("cifar100", *parts, NAMES)
+    train, test = parts
+    return LabelledData("cifar100", train, test, NAMES)
 
 
 def _examples_of(path: Path) -> Examples:
@@ -102,7 +103,8 @@ def read_binary(folder: Path) -> LabelledData:
             raise _wrong(folder / name, "its classes are not equally many", each)
         images = torch.from_numpy(np.ascontiguousarray(rows[:, 2:]).reshape(-1, 3, 32, 32))
         parts.append(Examples(images, torch.from_numpy(rows[:, 1].astype(np.int64))))
-    return LabelledData("cifar100", *parts, NAMES)
+    train, test = parts
+    return LabelledData("cifar100", train, test, NAMES)
 
 
 def _wrong(path: Path, told: str, each: int) -> DataError:

@@ -228,8 +228,8 @@ def test_what_is_told_of_augmentations_and_models_is_what_they_are() -> None:
     for name, called in CALLED.items():
         defaults = {key: p.default for key, p in parameters_of(called).items()}
         assert {key: o.default for key, o in AUGMENTATIONS[name].items()} == defaults
-    for name, called in (("sgd", torch.optim.SGD), ("adam", torch.optim.Adam)):
-        known = parameters_of(called, given=("params", "lr"))
+    for name, kind in (("sgd", torch.optim.SGD), ("adam", torch.optim.Adam)):
+        known = parameters_of(kind, given=("params", "lr"))
         # What an older torch has is told of here; torch itself tells of what is newer.
         assert set(OPTIMIZERS[name]) >= known.keys()
     assert MODELS.keys() == BUILDERS.keys()

@@ -12,6 +12,7 @@ import pytest
 
 from recollect.cli import main
 from recollect.errors import ConfigError, StoreError
+from recollect.experiments.executors.workforce import Workforce
 from recollect.experiments.records.compare_records import without_times
 from recollect.experiments.records.store import Store
 from recollect.experiments.running.events import Event
@@ -165,7 +166,7 @@ def run_tracked(request: Request, store: Store, kind: type[Tracker] = CSV) -> Tr
 
 def test_a_sweep_writes_every_point_once(request_for: RequestFor, store: Store) -> None:
     requests, tracks = [tracked(request_for(seed=seed)) for seed in (0, 1)], Tracks(KINDS, store)
-    sweep(requests, store, workers=1, on_event=tracks.note)
+    sweep(requests, store, Workforce(1), on_event=tracks.note)
     tracks.close()
     assert not tracks.trouble
     for request in requests:

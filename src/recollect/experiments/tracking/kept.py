@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from recollect.atomic_files import write_whole
 from recollect.errors import StoreError
-from recollect.experiments.records.store import Store, store_explained, write_whole
+from recollect.experiments.records.store import Store, store_explained
 from recollect.experiments.specs.request import Request
 
 

@@ -19,7 +19,7 @@ class ClassesSeen:
 
     def add(self, labels: Tensor) -> None:
         """Note the classes of a batch."""
-        self.numbers = torch.cat((self.numbers, labels.cpu().long())).unique()
+        self.numbers = torch.unique(torch.cat((self.numbers, labels.cpu().long())))
 
     def take(self, numbers: Iterable[int]) -> None:
         """Take over what was saved."""

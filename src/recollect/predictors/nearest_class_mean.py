@@ -86,7 +86,7 @@ class NearestClassMean(Predictor):
     def _taken(self, view: View, memory: Memory, labels: Tensor) -> tuple[Tensor, Tensor]:
         if labels.ndim != 1 or labels.is_floating_point() or int(labels.min()) < 0:
             raise TypeError("NearestClassMean needs labels that are classes, counted from 0.")
-        everything = torch.arange(len(memory)).split(_AT_ONCE)
+        everything = torch.split(torch.arange(len(memory)), _AT_ONCE)
         features = torch.cat([view.features(memory.read(s)[0], self.layer) for s in everything])
         labels = labels.long().to(features.device)
         counts = torch.bincount(labels)

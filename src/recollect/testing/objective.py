@@ -66,7 +66,7 @@ def _answers(objective: Objective, flags: list[bool], width: int, dtype: torch.d
     labels = torch.randint(min(width, _CLASSES), (len(flags),), generator=rng)
     stored = torch.randn(objective.views * sum(flags), width, generator=rng, dtype=dtype)
     columns = _kept(objective, Part(stored[: sum(flags)], labels[torch.tensor(flags)]))
-    seen = labels.unique() if objective.needs_classes_seen else torch.arange(0)
+    seen = torch.unique(labels) if objective.needs_classes_seen else torch.arange(0)
     return Answers(
         outputs.requires_grad_(),
         labels,

@@ -93,7 +93,7 @@ def expected_scores(one: Learner, features: nn.Module) -> Tensor:
         known, asked = (F.normalize(features(x), dim=1) for x in (stored, INPUTS))
     shape = len(INPUTS), int(labels.max()) + 1
     scores = torch.full(shape, torch.finfo(torch.float64).min, dtype=torch.float64)
-    for label in labels.unique().tolist():
+    for label in torch.unique(labels).tolist():
         mean = known[labels == label].mean(0)
         mean = mean / mean.norm()
         scores[:, label] = -((asked - mean) ** 2).sum(1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,7 +68,7 @@ def digits() -> Digits:
     )
 
 
-def numpy(*tensors: Tensor) -> list[np.ndarray]:
+def numpy(*tensors: Tensor) -> list[Any]:
     return [tensor.numpy() for tensor in tensors]
 
 
@@ -146,7 +147,7 @@ def test_supervised_contrast_compares_two_views_of_everything(
     found = SupervisedContrast(temperature)(answers)
     expected = written_out.contrast(
         *numpy(first, digits.other_view, digits.labels),
-        temperature,  # type: ignore[call-arg, arg-type]
+        temperature=temperature,
     )
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
@@ -171,11 +172,14 @@ def test_der_is_avalanches(alpha: float, beta: float, digits: Digits) -> None:
     ours = losses[:count].mean() + losses[count:].mean()
     theirs = written_out.avalanche_der(
         *numpy(digits.incoming, digits.incoming_labels, digits.replayed, digits.replayed_labels),
-        digits.stored.numpy(),
-        alpha,
-        beta,
+        stored=digits.stored.numpy(),
+        alpha=alpha,
+        beta=beta,
     )
     assert float(ours) == pytest.approx(theirs, rel=1e-12)
+
+
+_SEEN: Any = "seen"
 
 
 # --- bad options ----------------------------------------------------------------------------------
@@ -184,7 +188,10 @@ def test_der_is_avalanches(alpha: float, beta: float, digits: Digits) -> None:
 @pytest.mark.parametrize(
     ("build", "told"),
     [
-        (lambda: AsymmetricCrossEntropy("seen"), r"`against` is 'seen'; choose 'present' or"),
+        (
+            lambda: AsymmetricCrossEntropy(cast("Any", "seen")),
+            r"`against` is 'seen'; choose 'present' or",
+        ),
         (lambda: DarkExperience(alpha=-1.0), r"`alpha` is -1.0; pass a number from 0 up"),
         (lambda: DarkExperience(beta=True), r"`beta` is True; pass a number from 0 up"),
         (lambda: SupervisedContrast(0.0), r"`temperature` is 0.0; pass a number above 0"),

@@ -22,6 +22,9 @@ class TableProbe:
         self.asked.append(slots.tolist())
         return self.after[slots]
 
+    def note(self, column: str, slots: Tensor, values: Tensor) -> None:
+        raise AssertionError(f"{column} was not declared: {slots}, {values}")
+
 
 def random_probe(stored: int, seed: int) -> TableProbe:
     rng = torch.Generator().manual_seed(seed)

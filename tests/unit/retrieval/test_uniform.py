@@ -20,6 +20,9 @@ class SilentProbe:
     def losses_after(self, slots: Tensor) -> Tensor:
         raise AssertionError(f"uniform retrieval asked for the losses of {slots}")
 
+    def note(self, column: str, slots: Tensor, values: Tensor) -> None:
+        raise AssertionError(f"{column} was not declared: {slots}, {values}")
+
 
 def select(memory: Memory, replay: int, rng: torch.Generator) -> list[int]:
     return Uniform(replay).select(memory, SilentProbe(), rng).tolist()

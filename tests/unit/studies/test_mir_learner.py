@@ -44,6 +44,9 @@ class Told:
     def losses_after(self, slots: Tensor) -> Tensor:
         return self._after[slots]
 
+    def note(self, column: str, slots: Tensor, values: Tensor) -> None:
+        raise AssertionError(f"{column} was not declared: {slots}, {values}")
+
 
 @pytest.mark.parametrize("step", STEPS, ids=" ".join)
 def test_every_learner_starts_from_the_same_weights_and_stream(step: tuple[str, str]) -> None:

@@ -281,7 +281,7 @@ def _checked_classes(
     if not learner.objective.needs_classes_seen:
         return []
     if saved is None and "objective" in changed:
-        return [] if memory is None else memory.labels.unique().tolist()
+        return [] if memory is None else torch.unique(memory.labels).tolist()
     if not isinstance(saved, list) or not all(type(n) is int and 0 <= n <= MOST for n in saved):
         raise refuse("the classes seen are no whole numbers from 0")
     return saved

@@ -145,10 +145,8 @@ def test_supervised_contrast_compares_two_views_of_everything(
     first = digits.answers().outputs
     answers = Answers(torch.cat((first, digits.other_view)), digits.labels, digits.flags, views=2)
     found = SupervisedContrast(temperature)(answers)
-    expected = written_out.contrast(
-        *numpy(first, digits.other_view, digits.labels),
-        temperature=temperature,
-    )
+    one, other, labels = numpy(first, digits.other_view, digits.labels)
+    expected = written_out.contrast(one, other, labels, temperature)
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
@@ -171,10 +169,13 @@ def test_der_is_avalanches(alpha: float, beta: float, digits: Digits) -> None:
     count = len(digits.incoming)
     ours = losses[:count].mean() + losses[count:].mean()
     theirs = written_out.avalanche_der(
-        *numpy(digits.incoming, digits.incoming_labels, digits.replayed, digits.replayed_labels),
-        stored=digits.stored.numpy(),
-        alpha=alpha,
-        beta=beta,
+        digits.incoming.numpy(),
+        digits.incoming_labels.numpy(),
+        digits.replayed.numpy(),
+        digits.replayed_labels.numpy(),
+        digits.stored.numpy(),
+        alpha,
+        beta,
     )
     assert float(ours) == pytest.approx(theirs, rel=1e-12)
 
@@ -189,7 +190,7 @@ _SEEN: Any = "seen"
     ("build", "told"),
     [
         (
-            lambda: AsymmetricCrossEntropy(cast("Any", "seen")),
+            lambda: AsymmetricCrossEntropy(_SEEN),
             r"`against` is 'seen'; choose 'present' or",
         ),
         (lambda: DarkExperience(alpha=-1.0), r"`alpha` is -1.0; pass a number from 0 up"),

@@ -21,12 +21,14 @@ from typing import Any, Final, TextIO
 
 import torch
 
+from recollect.datasets.catalogue import data_set
 from recollect.datasets.files.downloads import no_progress
 from recollect.datasets.sources.listing import LISTING
-from recollect.errors import StoreError
+from recollect.errors import DataError, StoreError
 from recollect.experiments.records.columns import to_row
 from recollect.experiments.records.store import lock_of, store_explained
 from recollect.experiments.running.execute import Progress, Stopped, execute
+from recollect.experiments.specs.cell import Cell
 from recollect.experiments.specs.request import Request
 
 _LOOK_AGAIN: Final = 0.1  # seconds
@@ -59,7 +61,7 @@ class Worker:
                 self._run(**assigned)
             except Stopped:
                 self._tell("stopped")
-            except StoreError as error:
+            except (StoreError, DataError) as error:  # data that could not be fetched
                 self._tell("store-error", message=str(error))
             except Exception:  # ours to answer for, not the run's
                 self._tell("store-error", message=traceback.format_exc())
@@ -72,6 +74,7 @@ class Worker:
         parts: dict[str, str],
         pause_after: float | None = None,
         fetches: bool = False,
+        folder_of_command: str | None = None,
     ) -> None:
         """Make a run.
 
@@ -82,12 +85,16 @@ class Worker:
             parts: For the SHA-256 of each file that the request names, the folder it is in here.
             pause_after: Seconds after which it stops where it is saved next; None for never.
             fetches: Whether it brings data here that is not here.
+            folder_of_command: Where paths of data begin, if it is another folder than here and
+                this machine has it.
         """
+        if folder_of_command is not None and Path(folder_of_command).is_dir():
+            os.chdir(folder_of_command)
         asked = Request.from_json(request).relocated(parts)
         folder = Path(checkpoints)
         with self._alone_in(folder):
             if fetches:
-                _fetch(asked.cell.stream.get("data"))
+                _fetch(asked.cell)
             self._tell("started")
             told: list[Progress] = []
 
@@ -131,13 +138,12 @@ class Worker:
             self._stop.set()
 
 
-def _fetch(name: object) -> None:
-    """Bring a data set to this machine; processes of one machine wait for the first."""
-    if name in LISTING:
-        from recollect.datasets.catalogue import data_set
-
-        if data_set(str(name)).locate() is None:
-            data_set(str(name)).fetch(None, no_progress)
+def _fetch(cell: Cell) -> None:
+    """Bring the data set of a run to this machine; processes of one machine wait for the first."""
+    own = cell.data.get("where") if cell.data.get("kind") == "set" else None
+    for name in {cell.stream.get("data"), own} & set(LISTING):
+        if data_set(name).locate() is None:
+            data_set(name).fetch(None, no_progress)
 
 
 def leave_out_the_compiler() -> None:

@@ -15,8 +15,8 @@ import torch
 
 from recollect.datasets.dataset import DataSet
 from recollect.datasets.examples import Examples, LabelledData
+from recollect.datasets.files.disk import locked, require_space, staged_folder
 from recollect.datasets.files.downloads import Progress, RemoteFile, download
-from recollect.datasets.files.landing import locked, require_space, staged_folder
 from recollect.datasets.files.published_files import Contents, PublishedFiles, Way, fresh_folder
 from recollect.datasets.files.restricted_pickle import read_pickle
 from recollect.datasets.files.roots import cache_root

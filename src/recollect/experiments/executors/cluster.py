@@ -15,13 +15,14 @@ import dask
 from distributed import Client, Future, LocalCluster
 from typing_extensions import override
 
+from recollect.atomic_files import write_whole
 from recollect.datasets.sources.layouts import embedded_folder
 from recollect.errors import WorkerError
 from recollect.experiments.executors import child, on_worker
 from recollect.experiments.executors.connecting import connected, silence_dask
 from recollect.experiments.executors.contract import Executor, Message, Task
 from recollect.experiments.executors.workforce import LOCAL_CLUSTER
-from recollect.experiments.records.store import Store, store_explained, write_whole
+from recollect.experiments.records.store import Store, store_explained
 from recollect.experiments.running.machine import CHECKPOINT_SHARE, versions
 from recollect.experiments.running.snapshots import (
     Snapshot,

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+from recollect.atomic_files import write_whole
 from recollect.errors import StoreError
 from recollect.experiments.executors.child import SPEAKS
-from recollect.experiments.records.store import Store, store_explained, write_whole
+from recollect.experiments.records.store import Store, store_explained
 from recollect.experiments.running.machine import code
 from recollect.experiments.running.snapshots import (
     Snapshot,

@@ -5,7 +5,6 @@ input means stop, whether the parent said so or died. Of the store a worker know
 which the run's checkpoint is; the record goes to the parent.
 """
 
-import fcntl
 import json
 import os
 import queue
@@ -14,13 +13,14 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, TextIO
 
 import torch
 
+from recollect.atomic_files import locked_if_free
 from recollect.datasets.catalogue import data_set
 from recollect.datasets.files.downloads import no_progress
 from recollect.datasets.sources.listing import LISTING
@@ -119,16 +119,15 @@ class Worker:
         """Hold the checkpoint of a run; a process whose parent died may still be saving it."""
         with store_explained(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
-            handle = lock_of(folder).open("a")
-        with handle:
-            while True:
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if self._stop.wait(_LOOK_AGAIN):
-                        raise Stopped from None
-            yield
+        while True:
+            with ExitStack() as held:
+                with store_explained(folder):
+                    is_alone = held.enter_context(locked_if_free(lock_of(folder)))
+                if is_alone:
+                    yield
+                    return
+            if self._stop.wait(_LOOK_AGAIN):
+                raise Stopped
 
     def _tell(self, kind: str, **facts: object) -> None:
         try:

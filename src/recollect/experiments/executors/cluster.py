@@ -121,6 +121,7 @@ class DaskCluster(Executor):
             "request": task.request.to_json(),
             "checkpoints": str(self._store.checkpoint_folder(task.request).absolute()),
             "checkpoint_share": self._share,
+            "folder_of_command": str(Path.cwd()),
             "package": str(package_folder(self._store, task.snapshot.package).relative_to(root)),
             "parts": {
                 sha256: str(part_folder(self._store, digest).relative_to(root))

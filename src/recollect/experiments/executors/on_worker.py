@@ -117,7 +117,8 @@ class RunMaker(WorkerPlugin):
         if self._state.is_stopping.is_set():
             return {"kind": "stopped"}
         self.hear()
-        told = {key: assignment[key] for key in ("request", "checkpoint_share")}
+        kept = ("request", "checkpoint_share", "folder_of_command")
+        told = {key: assignment[key] for key in kept}
         if self._shares_store():
             code, folder = Path(self._luggage.store), None
             told["checkpoints"] = assignment["checkpoints"]

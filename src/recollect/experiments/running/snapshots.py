@@ -8,16 +8,15 @@ A folder is written once, under the digest of what it holds, and checked wheneve
 
 import io
 import json
-import shutil
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
-from uuid import uuid4
 
 import recollect
+from recollect.atomic_files import locked, staged_folder
 from recollect.errors import StoreError
 from recollect.experiments.records.store import Store, store_explained
 from recollect.experiments.running.machine import ABOUT, commit, digest_of, source
@@ -136,20 +135,16 @@ def _keep(
     """Write a folder whole or not at all; what was altered is written again."""
     if not problem_with(folder):
         return
-    partial = folder.with_name(f".{folder.name}.{uuid4().hex}")
     with store_explained(folder.parents[1]):
-        for name, content in {**files, **(more or {})}.items():
-            path = partial / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        if folder.exists():
-            folder.rename(folder.with_name(f".altered.{uuid4().hex}"))
-        try:
-            partial.rename(folder)
-        except OSError:  # another command was quicker, with the same code
-            shutil.rmtree(partial, ignore_errors=True)
-            if problem_with(folder):
-                raise
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with locked(folder.parent):
+            if not problem_with(folder):  # another command was quicker, with the same code
+                return
+            with staged_folder(folder) as staging:
+                for name, content in {**files, **(more or {})}.items():
+                    path = staging / name
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(content)
 
 
 def _files_in(folder: Path, *patterns: str) -> dict[str, bytes]:

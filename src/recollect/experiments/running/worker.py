@@ -5,7 +5,6 @@ input means stop, whether the parent said so or died. Of the store a worker know
 which the run's checkpoint is; the record goes to the parent.
 """
 
-import fcntl
 import json
 import os
 import queue
@@ -14,19 +13,22 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, TextIO
 
 import torch
 
+from recollect.atomic_files import locked_if_free
+from recollect.datasets.catalogue import data_set
 from recollect.datasets.files.downloads import no_progress
 from recollect.datasets.sources.listing import LISTING
-from recollect.errors import StoreError
+from recollect.errors import DataError, StoreError
 from recollect.experiments.records.columns import to_row
 from recollect.experiments.records.store import lock_of, store_explained
 from recollect.experiments.running.execute import Progress, Stopped, execute
+from recollect.experiments.specs.cell import Cell
 from recollect.experiments.specs.request import Request
 
 _LOOK_AGAIN: Final = 0.1  # seconds
@@ -59,7 +61,7 @@ class Worker:
                 self._run(**assigned)
             except Stopped:
                 self._tell("stopped")
-            except StoreError as error:
+            except (StoreError, DataError) as error:  # data that could not be fetched
                 self._tell("store-error", message=str(error))
             except Exception:  # ours to answer for, not the run's
                 self._tell("store-error", message=traceback.format_exc())
@@ -72,6 +74,7 @@ class Worker:
         parts: dict[str, str],
         pause_after: float | None = None,
         fetches: bool = False,
+        folder_of_command: str | None = None,
     ) -> None:
         """Make a run.
 
@@ -82,12 +85,16 @@ class Worker:
             parts: For the SHA-256 of each file that the request names, the folder it is in here.
             pause_after: Seconds after which it stops where it is saved next; None for never.
             fetches: Whether it brings data here that is not here.
+            folder_of_command: Where paths of data begin, if it is another folder than here and
+                this machine has it.
         """
+        if folder_of_command is not None and Path(folder_of_command).is_dir():
+            os.chdir(folder_of_command)
         asked = Request.from_json(request).relocated(parts)
         folder = Path(checkpoints)
         with self._alone_in(folder):
             if fetches:
-                _fetch(asked.cell.stream.get("data"))
+                _fetch(asked.cell)
             self._tell("started")
             told: list[Progress] = []
 
@@ -112,16 +119,15 @@ class Worker:
         """Hold the checkpoint of a run; a process whose parent died may still be saving it."""
         with store_explained(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
-            handle = lock_of(folder).open("a")
-        with handle:
-            while True:
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if self._stop.wait(_LOOK_AGAIN):
-                        raise Stopped from None
-            yield
+        while True:
+            with ExitStack() as held:
+                with store_explained(folder):
+                    is_alone = held.enter_context(locked_if_free(lock_of(folder)))
+                if is_alone:
+                    yield
+                    return
+            if self._stop.wait(_LOOK_AGAIN):
+                raise Stopped
 
     def _tell(self, kind: str, **facts: object) -> None:
         try:
@@ -131,13 +137,12 @@ class Worker:
             self._stop.set()
 
 
-def _fetch(name: object) -> None:
-    """Bring a data set to this machine; processes of one machine wait for the first."""
-    if name in LISTING:
-        from recollect.datasets.catalogue import data_set
-
-        if data_set(str(name)).locate() is None:
-            data_set(str(name)).fetch(None, no_progress)
+def _fetch(cell: Cell) -> None:
+    """Bring the data set of a run to this machine; processes of one machine wait for the first."""
+    own = cell.data.get("where") if cell.data.get("kind") == "set" else None
+    for name in {cell.stream.get("data"), own} & set(LISTING):
+        if data_set(name).locate() is None:
+            data_set(name).fetch(None, no_progress)
 
 
 def leave_out_the_compiler() -> None:

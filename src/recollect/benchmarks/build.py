@@ -28,6 +28,7 @@ def benchmark(  # noqa: PLR0913 - each is one free choice, and all but the name 
     num_segments: int | None = None,
     examples_per_segment: int | None = None,
     validation_per_segment: int | None = None,
+    has_random_groups: bool = False,
 ) -> Benchmark:
     """Build one of the paper's four benchmarks, or the one of text.
 
@@ -48,6 +49,7 @@ def benchmark(  # noqa: PLR0913 - each is one free choice, and all but the name 
         examples_per_segment: Exactly this many in each segment instead of the protocol's.
         validation_per_segment: Hold out this many for each segment instead of the protocol's. A
             permuted benchmark holds them out once, for all segments.
+        has_random_groups: Let the seed decide which classes a segment brings, and how many.
 
     Returns:
         A benchmark with its stream at the beginning.
@@ -67,7 +69,12 @@ def benchmark(  # noqa: PLR0913 - each is one free choice, and all but the name 
         )
     if validation_per_segment is not None:
         recipe = replace(recipe, validation=validation_per_segment)
-    recipe = replace(recipe, defaults=defaults, num_segments=num_segments)
+    recipe = replace(
+        recipe,
+        defaults=defaults,
+        num_segments=num_segments,
+        has_random_groups=has_random_groups,
+    )
     source = (
         data if isinstance(data, LabelledData) else datasets.load(data or recipe.dataset, root=root)
     )

@@ -9,7 +9,7 @@ from recollect.benchmarks.benchmark import BenchmarkSegment
 from recollect.benchmarks.protocols import Recipe
 from recollect.datasets import LabelledData
 from recollect.streams import Stream, derived_generator, permuted_pixels, split_classes
-from recollect.streams.split_classes import class_groups, class_segment
+from recollect.streams.split_classes import class_groups, class_segment, random_groups
 
 
 def cut_stream(data: LabelledData, recipe: Recipe, *, seed: int) -> tuple[Stream, list[Tensor]]:
@@ -30,6 +30,8 @@ def _cut_by_class(data: LabelledData, recipe: Recipe, seed: int) -> tuple[Stream
         class_order=recipe.class_order,
         seed=seed,
     )
+    if recipe.has_random_groups:
+        groups = random_groups(data.train.labels, num_groups=len(groups), seed=seed)
     groups = groups[: _num_segments(recipe, len(groups))]
     parts = [
         hold_out(
@@ -54,6 +56,8 @@ def _cut_by_class(data: LabelledData, recipe: Recipe, seed: int) -> tuple[Stream
 def _cut_permuted(
     data: LabelledData, recipe: Recipe, seed: int, num_permutations: int
 ) -> tuple[Stream, list[Tensor]]:
+    if recipe.has_random_groups:
+        raise ValueError("`has_random_groups` is for class streams; here inputs are permuted.")
     num_segments = _num_segments(recipe, num_permutations)
     # Held out once for all segments: an image left out of one segment only would be trained on in
     # the next under another permutation.

@@ -30,6 +30,7 @@ class Recipe:
         gives_one_batch_more: Stop after the batch that *exceeds* `examples_per_segment`.
         drops_short_batches: Leave out the last batch of a segment if it is not full.
         hidden: Hidden widths of the MLP; None for the usual model.
+        has_random_groups: The seed decides which classes a segment brings, and how many.
     """
 
     dataset: str
@@ -45,6 +46,7 @@ class Recipe:
     gives_one_batch_more: bool = False
     drops_short_batches: bool = False
     hidden: tuple[int, ...] | None = None
+    has_random_groups: bool = False
 
     @property
     def usual_augment(self) -> list[dict[str, str | int]]:

@@ -6,6 +6,11 @@ from recollect.lazy import import_when_asked
 from recollect.metrics.average_accuracy import anytime_average_accuracy, average_accuracy
 from recollect.metrics.forgetting import ForgettingDefinition, forgetting
 from recollect.metrics.matrix import AccuracyMatrix
+from recollect.metrics.over_the_stream import (
+    area_under_accuracy,
+    minimum_accuracy,
+    worst_case_accuracy,
+)
 from recollect.metrics.prequential import PrequentialAccuracy
 from recollect.metrics.transfer import backward_transfer, forward_transfer, learning_accuracy
 
@@ -19,6 +24,7 @@ __all__ = [
     "HeldOut",
     "PrequentialAccuracy",
     "anytime_average_accuracy",
+    "area_under_accuracy",
     "average_accuracy",
     "backward_transfer",
     "evaluate",
@@ -27,6 +33,8 @@ __all__ = [
     "forward_transfer",
     "learning_accuracy",
     "margins",
+    "minimum_accuracy",
+    "worst_case_accuracy",
 ]
 
 # Tables of records are made without torch, which these need.

@@ -9,8 +9,14 @@ from statistics import fmean
 from typing import Final
 
 from recollect.experiments.records.record import Record
-from recollect.experiments.records.scores import accuracy_matrix
-from recollect.metrics import average_accuracy, forgetting, learning_accuracy
+from recollect.experiments.records.scores import accuracy_matrix, anytime_area, looks
+from recollect.metrics import (
+    average_accuracy,
+    forgetting,
+    learning_accuracy,
+    minimum_accuracy,
+    worst_case_accuracy,
+)
 from recollect.reports.names import benchmark_order, method_order, method_title
 from recollect.reports.statistics import (
     PairedDifference,
@@ -116,6 +122,23 @@ def anytime_accuracy(record: Record) -> float | None:
     """Mean over time of that curve; None for a run without one."""
     curve = accuracy_over_time(record)
     return fmean(curve.values()) if curve else None
+
+
+def area_under_curve(record: Record) -> float | None:
+    """Area under that curve as a share of the stream; None for a run without one."""
+    return anytime_area(record) if record.curve else None
+
+
+def minimum_of_curve(record: Record) -> float | None:
+    """Accuracy on segments that were over, at their worst look; None without such looks."""
+    seen = looks(record)
+    return minimum_accuracy(seen) if seen and len(seen[-1]) > 1 else None
+
+
+def worst_case_of_curve(record: Record) -> float | None:
+    """Accuracy on the last segment, and on the others at their worst; None without a curve."""
+    seen = looks(record)
+    return worst_case_accuracy(seen) if seen else None
 
 
 def prequential_accuracy(record: Record) -> float | None:

@@ -1,10 +1,16 @@
 """The table that a run ends with: one row per cell, each against the baseline."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from recollect.experiments.records.record import Record
-from recollect.reports.cells import final_accuracy, final_forgetting
+from recollect.reports.cells import (
+    area_under_curve,
+    final_accuracy,
+    final_forgetting,
+    minimum_of_curve,
+    worst_case_of_curve,
+)
 from recollect.reports.statistics import (
     PairedDifference,
     Summary,
@@ -29,6 +35,9 @@ class SummaryRow:
             rows of the table; None for the baseline.
         baseline: Which method that is.
         baseline_capacity: Slots of its memory, 0 without one.
+        area: Area under the any-time accuracy; None for runs without a curve.
+        minimum: Accuracy on segments that were over, at their worst look; likewise.
+        worst_case: That, with the last segment as it is at the end; likewise.
     """
 
     benchmark: str
@@ -40,6 +49,9 @@ class SummaryRow:
     difference: PairedDifference | None
     baseline: str
     baseline_capacity: int
+    area: Summary | None = None
+    minimum: Summary | None = None
+    worst_case: Summary | None = None
 
 
 def summarise_runs(records: Sequence[Record]) -> list[SummaryRow]:
@@ -78,7 +90,13 @@ def _row(runs: Sequence[Record], baseline: Sequence[Record]) -> SummaryRow:
         difference,
         baseline[0].method,
         baseline[0].capacity,
+        *(_along(runs, seen) for seen in (area_under_curve, minimum_of_curve, worst_case_of_curve)),
     )
+
+
+def _along(runs: Sequence[Record], number: Callable[[Record], float | None]) -> Summary | None:
+    known = [value for run in runs if (value := number(run)) is not None]
+    return summarise(known) if known else None
 
 
 def _baseline(cell: Record, runs_by_cell: Sequence[list[Record]]) -> list[Record]:

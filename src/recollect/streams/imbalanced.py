@@ -57,6 +57,30 @@ def imbalanced(
     return Stream(stream.examples, stream.segments, plan)
 
 
+def long_tailed(stream: Stream, *, rarest: float, seed: int = 0) -> Stream:
+    r"""Let a few classes have most of the examples.
+
+    Of C classes in an order that is drawn, the k-th, from 0, keeps $rarest^{k / (C - 1)}$ of its
+    examples: the first all, the last `rarest` of them.
+
+    Args:
+        stream: As for `imbalanced`.
+        rarest: Share that the rarest class keeps, above 0 and up to 1. An imbalance factor of 100
+            is 0.01.
+        seed: Decides which classes are rare, and which examples are kept.
+
+    References:
+        Cao et al. 2019 (LDAM), the exponential kind.
+    """
+    if not 0 < rarest <= 1:
+        raise ValueError(f"`rarest` is {rarest}; pass a share above 0, up to 1.")
+    classes = classes_in(stream.examples.labels[stream.plan.order])
+    drawn = torch.randperm(len(classes), generator=derived_generator(seed, "long tail")).tolist()
+    last = max(1, len(classes) - 1)
+    ratios = {classes[position]: rarest ** (k / last) for k, position in enumerate(drawn)}
+    return imbalanced(stream, ratios=ratios, seed=seed)
+
+
 def _shares(
     classes: list[int], ratios: Mapping[int, float] | None, factor: float | None
 ) -> dict[int, float]:

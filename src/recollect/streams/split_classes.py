@@ -1,6 +1,7 @@
 """Class-incremental streams: each segment brings classes of its own."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
 import torch
@@ -117,6 +118,31 @@ def class_groups(
             f"{len(ordered)} classes; pass a divisor, or the `groups` themselves."
         )
     return [tuple(ordered[start : start + size]) for start in range(0, len(ordered), size)]
+
+
+def random_groups(labels: Tensor, *, num_groups: int, seed: int) -> list[tuple[int, ...]]:
+    """Cut the classes that occur in `labels` into groups of random classes and random sizes.
+
+    Every group has at least one class; each way to cut the shuffled classes is equally likely.
+
+    Example:
+        >>> random_groups(torch.arange(6), num_groups=3, seed=0)
+        [(4,), (0, 1, 5), (2, 3)]
+
+    References:
+        Moon et al. 2023 (Si-Blurry), where chance decides how many classes a task has.
+    """
+    classes = classes_in(labels)
+    if not 1 <= num_groups <= len(classes):
+        raise ValueError(
+            f"`num_groups` is {num_groups}, but there are {len(classes)} classes; pass a number "
+            "from 1 to that."
+        )
+    generator = derived_generator(seed, "random groups", num_groups)
+    ordered = [classes[k] for k in torch.randperm(len(classes), generator=generator).tolist()]
+    cuts = torch.randperm(len(classes) - 1, generator=generator)[: num_groups - 1] + 1
+    ends = [0, *sorted(cuts.tolist()), len(classes)]
+    return [tuple(sorted(ordered[start:stop])) for start, stop in pairwise(ends)]
 
 
 def _check_classes(segments: Sequence[Segment], present: set[int]) -> None:

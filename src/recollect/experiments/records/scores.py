@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from recollect.experiments.records.record import Record
-from recollect.metrics import AccuracyMatrix, average_accuracy, forgetting
+from recollect.metrics import AccuracyMatrix, area_under_accuracy, average_accuracy, forgetting
 
 
 def accuracy_matrix(record: Record) -> AccuracyMatrix:
@@ -14,6 +14,20 @@ def accuracy_matrix(record: Record) -> AccuracyMatrix:
             total = record.total[tested_on]
             matrix.add(trained_on=trained_on, tested_on=tested_on, correct=correct, total=total)
     return matrix
+
+
+def looks(record: Record) -> list[list[float]]:
+    """Return accuracy on each segment met so far, at each look along the stream."""
+    return [
+        [correct / total for correct, total in zip(point.correct, point.total, strict=True)]
+        for point in record.curve
+    ]
+
+
+def anytime_area(record: Record) -> float:
+    """Return the area under the any-time accuracy of a run that has a curve."""
+    moments = [point.seen for point in record.curve]
+    return area_under_accuracy(moments, [point.accuracy for point in record.curve])
 
 
 def accuracy_and_forgetting(record: Record) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from recollect.benchmarks import Benchmark
 from recollect.benchmarks.scaling import flat_unit, unit
 from recollect.choices import LEARNER, PARTS
 from recollect.datasets import LabelledData, load
+from recollect.experiments.specs.arrival import arriving
 from recollect.experiments.specs.cell import Cell
 from recollect.experiments.specs.data.loading import own_benchmark
 from recollect.experiments.specs.data.reading import OWN
@@ -27,6 +29,7 @@ from recollect.models import BUILDERS, seeded, with_projection
 def build(cell: Cell, seed: int) -> tuple[Benchmark, Learner]:
     """Build what a cell describes: a benchmark at its beginning, a learner that knows nothing."""
     built = own_benchmark(cell, seed) if cell.protocol == OWN else _benchmark(cell, seed)
+    built = replace(built, stream=arriving(built.stream, cell.stream, seed))
     method = with_own_parts(cell.base, {key: v for key, v in cell.parts.items() if key in PARTS})
     model, transform = _model(cell, built, seed), built.transform
     if method.objective.takes_projections:
@@ -60,6 +63,7 @@ def _benchmark(cell: Cell, seed: int) -> Benchmark:
         num_segments=cell.stream.get("num_segments"),
         examples_per_segment=cell.stream["examples_per_segment"],
         validation_per_segment=cell.stream["validation_per_segment"],
+        has_random_groups=cell.stream.get("groups") == "random",
     )
 
 

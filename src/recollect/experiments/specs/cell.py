@@ -21,6 +21,12 @@ Settings = dict[str, Any]
 
 # What came later than the first records, which keep their hash.
 _NOT_WRITTEN_IF_EMPTY: Final = ("parts", "scheduler", "data")
+_ALWAYS_OF_THE_STREAM: Final = {
+    "batch_size",
+    "examples_per_segment",
+    "validation_per_segment",
+    "data",
+}
 _USUAL_OF_THE_LEARNER: Final[Settings] = {"weighs": "losses", "augment": [], "dtype": "float32"}
 
 # What own data is run with where its spec says nothing.
@@ -39,7 +45,8 @@ class Cell:
         capacity: Slots of the memory, 0 without one.
         learner: Replay, iterations and passes; augmentations and numbers if they are unusual.
         options: Every option of the method's parts.
-        stream: Batch size, data, number and sizes of segments; None is the protocol's.
+        stream: Batch size, data, number and sizes of segments, None is the protocol's; and what is
+            unusual in how classes arrive, and a budget with what a step costs.
         model: What learns.
         optimizer: How it steps.
         evaluation: What is counted, and how often.
@@ -136,7 +143,7 @@ def cells(
             f"the spec of {spec.benchmark}",
             [("methods", f"has no {name!r}; {nearest(name, spec.methods)}") for name in unknown],
         )
-    recipe = _OWN_RECIPE if spec.data else recipe_for(spec.benchmark, spec.protocol)
+    recipe = _recipe(spec)
     sizes = memory or spec.memory or (recipe.defaults.capacity,)
     found: dict[str, Cell] = {}
     for capacity in dict.fromkeys(sizes):
@@ -145,7 +152,12 @@ def cells(
             found.setdefault(cell.spec_hash, cell)
     _refuse_small_memories(list(found.values()))
     _refuse_no_augmentation(list(found.values()))
+    _refuse_impossible_arrival(spec, names)
     return list(found.values())
+
+
+def _recipe(spec: Spec) -> Recipe:
+    return _OWN_RECIPE if spec.data else recipe_for(spec.benchmark, spec.protocol)
 
 
 def _cell(spec: Spec, method: MethodTable, capacity: int, recipe: Recipe) -> Cell:
@@ -158,15 +170,17 @@ def _cell(spec: Spec, method: MethodTable, capacity: int, recipe: Recipe) -> Cel
         learner["iterations"] = row.settings["iterations"]
     if row.augments and not learner["augment"]:
         learner["augment"], _ = read_augmentations(recipe.usual_augment)
-    learner |= {key: value for key, value in method.learner.items() if key != "lr"}
+    learner |= {key: value for key, value in method.learner.items() if key not in ("lr", "cost")}
     for key, usual in _USUAL_OF_THE_LEARNER.items():
         if learner[key] == usual:
             del learner[key]
     optimizer = dict(spec.named.optimizer)
     optimizer["lr"] = method.learner.get("lr") or optimizer["lr"] or defaults.learning_rate
-    # All segments are not written out: old records keep their hash.
-    shortened = spec.stream.num_segments is not None
-    stream = spec.stream.model_dump(exclude=None if shortened else {"num_segments"})
+    # What is not said of these is not written out: old records keep their hash.
+    stream = spec.stream.model_dump(include=_ALWAYS_OF_THE_STREAM)
+    stream |= spec.stream.model_dump(exclude=_ALWAYS_OF_THE_STREAM, exclude_none=True)
+    if spec.stream.budget is not None:
+        stream["cost"] = method.learner.get("cost", 1.0)
     # A function of the user's decides the size of batches, unless the spec does.
     usual_size = None if spec.data and spec.data.parts else defaults.batch_size
     stream["batch_size"] = spec.stream.batch_size or usual_size
@@ -214,6 +228,29 @@ def _refuse_small_memories(resolved: Sequence[Cell]) -> None:
     ]
     if problems:
         raise ConfigError(f"the spec of {resolved[0].benchmark}", problems)
+
+
+def _refuse_impossible_arrival(spec: Spec, names: Sequence[str]) -> None:
+    """Refuse streams whose classes cannot arrive so, and methods whose cost nobody has said."""
+    stream, problems = spec.stream, []
+    is_of_classes = spec.data is not None or _recipe(spec).num_permutations is None
+    for key in ("groups", "disjoint", "blur", "repeat"):
+        if getattr(stream, key) is not None and not is_of_classes:
+            told = f"is for streams of classes; {spec.benchmark} changes the inputs."
+            problems.append((f"stream.{key}", told))
+    if stream.groups is not None and spec.data is not None:
+        problems.append(("stream.groups", "is for the library's benchmarks; [data] has its cut."))
+    if stream.disjoint is not None and stream.blur is None:
+        problems.append(("stream.disjoint", "says which classes are not blurred; give blur, too."))
+    if stream.repeat is not None and stream.blur is not None:
+        problems.append(("stream.repeat", "does not go with blur; leave one out."))
+    for name in names:
+        table = spec.methods[name]
+        if stream.budget is not None and table.base != "er" and "cost" not in table.learner:
+            told = "is missing; with a budget it says what a step costs. `recollect cost` measures."
+            problems.append((f"methods.{name}.cost", told))
+    if problems:
+        raise ConfigError(f"the spec of {spec.benchmark}", problems)
 
 
 def _refuse_no_augmentation(resolved: Sequence[Cell]) -> None:

@@ -12,6 +12,7 @@ Problem = tuple[str, str]
 MOST: Final = 1_000_000_000  # slots, examples, steps: no machine has more
 
 _Count = Annotated[int, Field(gt=0, le=MOST)]
+_Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class _Table(BaseModel):
@@ -37,6 +38,12 @@ class StreamTable(_Table):
     examples_per_segment: _Count | None = None
     validation_per_segment: Annotated[int, Field(ge=0, le=MOST)] | None = None
     data: str | None = None
+    groups: Literal["random"] | None = None
+    disjoint: _Share | None = None
+    blur: _Share | None = None
+    repeat: _Share | None = None
+    long_tail: Annotated[float, Field(gt=0, le=1)] | None = None
+    budget: Annotated[float, Field(gt=0)] | None = None
 
 
 class ModelTable(_Named):

@@ -9,7 +9,9 @@ from recollect.reports.cells import (
     anytime_accuracy,
     final_accuracy,
     final_forgetting,
+    minimum_of_curve,
     most_comparable,
+    worst_case_of_curve,
 )
 from recollect.reports.names import benchmark_title
 from recollect.reports.numbers import certainty, percent, points
@@ -61,7 +63,8 @@ def comparison(name: str, cells: Sequence[CellRuns]) -> str:
                 )
             )
         entries.append(summary_entry(cell.summary(accuracy_just_learnt)))
-        entries.append(_optional_entry(cell, anytime_accuracy))
+        for seen in (anytime_accuracy, minimum_of_curve, worst_case_of_curve):
+            entries.append(_optional_entry(cell, seen))
         rows.append((owned(cell.method), entries))
     against = "".join(
         for_reference(index, cell is chosen, f"<small>minus {escape(cell.label)}</small>")
@@ -76,6 +79,8 @@ def comparison(name: str, cells: Sequence[CellRuns]) -> str:
         f"Difference, points {against}",
         "Just learnt, %",
         "Any-time, %",
+        "Minimum, %",
+        "Worst case, %",
     ]
     caption = f"Comparison of methods on {benchmark_title(name)}"
     legend = (
@@ -85,7 +90,9 @@ def comparison(name: str, cells: Sequence[CellRuns]) -> str:
         "<strong>bold</strong> below 5 %. Forgetting: best earlier accuracy on a segment minus "
         "the last, mean over all segments but the last. Just learnt: accuracy on each segment "
         "right after it, mean over segments; who learns less forgets less. Any-time: mean accuracy "
-        "over the curve below."
+        "over the curve below, which is the area under it. Minimum: accuracy on each segment that "
+        "is over at its worst look on that curve, mean over segments (min-ACC); worst case: that, "
+        "with the last segment as it is at the end (WC-ACC)."
     )
     shown = table(heading, rows, caption=caption, css="comparison", is_caption_hidden=True)
     return f'<h3>Comparison</h3>{select}{shown}<p class="note">{legend}</p>'

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from recollect import METHODS, Learner
 from recollect.choices import LEARNER, LEARNER_CODE, OPTIONS, ROWS, Option, options_of
+from recollect.choices import PARTS as PART_NAMES
 from recollect.cli import app
 from recollect.datasets import CATALOGUE
 from recollect.datasets.sources.listing import LISTING
@@ -104,7 +105,7 @@ def test_the_options_of_a_learner_are_told_as_it_has_them() -> None:
     assert {name: own[name].default for name in LEARNER} == {
         n: o.default for n, o in LEARNER.items()
     }
-    parts = {"model", "optimizer", "memory", "storage", "retrieval", "rule", "seed"}
+    parts = {"model", "optimizer", "memory", "seed", *PART_NAMES}
     assert set(own) == parts | set(LEARNER) | set(LEARNER_CODE)
 
 

@@ -18,7 +18,7 @@ from recollect.experiments.tuning.choose import Standing, chosen
 from recollect.experiments.tuning.journal import trials_there
 from recollect.experiments.tuning.plan import Plan
 from recollect.experiments.tuning.search import Ended, Search
-from recollect.experiments.tuning.space import range_in_words
+from recollect.experiments.tuning.spaces.space import range_in_words
 from recollect.reports.tuning.markdown import settings_in_words, stage_in_words
 
 _MOST_ROWS = 12

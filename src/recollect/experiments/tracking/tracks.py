@@ -5,14 +5,15 @@ and is locked by the process that writes there. A tracker may raise: its kind th
 from this command. The runs go on, and the same command writes the rest later.
 """
 
-import fcntl
 import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
+from recollect.atomic_files import locked_if_free
 from recollect.experiments.records.store import Store
 from recollect.experiments.running.events import Event
 from recollect.experiments.specs.request import Request
@@ -27,7 +28,7 @@ class _Open:
     """A tracker in use, and the lock on its folder."""
 
     tracker: Tracker
-    lock: IO[str]
+    lock: ExitStack
 
     def close(self) -> None:
         try:
@@ -126,17 +127,18 @@ class Tracks:
                 self.trouble.setdefault(name[0], error)
 
 
-def _locked(folder: Path, started_at: str) -> IO[str] | None:
+def _locked(folder: Path, started_at: str) -> ExitStack | None:
     """Take a run's folder for this process, and empty it of another attempt at the run."""
     folder.mkdir(parents=True, exist_ok=True)
-    lock = (folder / "started").open("a+", encoding="utf-8")
+    started, lock = folder / "started", ExitStack()
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_ours = lock.enter_context(locked_if_free(started))
     except OSError:
+        is_ours = False
+    if not is_ours:
         lock.close()
         return None
-    lock.seek(0)
-    if lock.read() != started_at:
+    if started.read_text(encoding="utf-8") != started_at:
         for old in folder.iterdir():
             if old.name == "started":
                 continue
@@ -144,9 +146,7 @@ def _locked(folder: Path, started_at: str) -> IO[str] | None:
                 shutil.rmtree(old)
             else:
                 old.unlink()
-        lock.truncate(0)
-        lock.write(started_at)
-        lock.flush()
+        started.write_text(started_at, encoding="utf-8")
     return lock
 
 

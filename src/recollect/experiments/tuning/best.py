@@ -12,8 +12,8 @@ from recollect.experiments.specs.cell import cells
 from recollect.experiments.specs.method_tables import MethodTable
 from recollect.experiments.specs.spec import apply_overrides, check_spec
 from recollect.experiments.tuning.choose import Standing
-from recollect.experiments.tuning.declared import OF_THE_OPTIMIZER
 from recollect.experiments.tuning.plan import Plan
+from recollect.experiments.tuning.spaces.declared import OF_THE_OPTIMIZER
 from recollect.experiments.tuning.study import Budget, Settings, Study
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, final
 
+from recollect.atomic_files import locked
 from recollect.errors import ConfigError, RecollectError
-from recollect.experiments.tuning.locks import AppendLock, Claims, exclusive
+from recollect.experiments.tuning.locks import AppendLock, Claims
 from recollect.experiments.tuning.optional import optuna
 from recollect.experiments.tuning.plan import Plan, Searched
 from recollect.experiments.tuning.pruning import bars
@@ -48,7 +49,7 @@ class Journal:
         backend = optuna().storages.journal.JournalFileBackend(str(path), AppendLock(path))
         try:
             self._storage = optuna().storages.JournalStorage(backend)
-            with exclusive(folder / "search.lock"):
+            with locked(folder / "search.lock"):
                 self._studies = {name: self._study(s) for name, s in plan.methods.items()}
         except (ValueError, KeyError, AssertionError) as error:
             if isinstance(error, RecollectError):
@@ -94,7 +95,7 @@ class Journal:
         None if there is none for now: the trials that suggest the next one are running elsewhere,
         or all are there.
         """
-        with exclusive(self._folder / "search.lock"):
+        with locked(self._folder / "search.lock"):
             trials = self.trials(method)
             for trial in trials:
                 if trial.state == "running" and self._claims.take(_name(method, trial.number)):

@@ -1,23 +1,15 @@
 """Locks that the kernel drops when their holder dies, on this machine or on another one.
 
-They are `flock`s on files, as the store's claims are: nothing has to be timed, and nothing is left
+They are locks of `atomic_files`, as the store's claims are: nothing is timed, and nothing is left
 behind by `kill -9`. Folders that machines share must support them, as NFS since version 4 does.
 """
 
-import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, final
+from typing import final
 
-
-@contextmanager
-def exclusive(path: Path) -> Iterator[None]:
-    """Wait for a lock and hold it during the block."""
-    with path.open("a") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+from recollect.atomic_files import locked, locked_if_free
 
 
 @final
@@ -32,20 +24,17 @@ class AppendLock:
 
     def __init__(self, journal: Path) -> None:
         self._journal = journal
-        self._handle: IO[str] | None = None
+        self._held = ExitStack()
 
     def acquire(self) -> bool:
         """Wait for the lock."""
-        self._handle = self._journal.with_name(f"{self._journal.name}.lock").open("a")
-        fcntl.flock(self._handle, fcntl.LOCK_EX)
+        self._held.enter_context(locked(self._journal.with_name(f"{self._journal.name}.lock")))
         _drop_cut_line(self._journal)
         return True
 
     def release(self) -> None:
         """Let go of it."""
-        if self._handle is not None:
-            self._handle.close()
-            self._handle = None
+        self._held.close()
 
 
 @final
@@ -59,31 +48,29 @@ class Claims:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._held: dict[str, IO[str]] = {}
+        self._held: dict[str, ExitStack] = {}
 
     def take(self, name: str) -> bool:
         """Take a claim; False if another process has it, or this one."""
         if name in self._held:
             return False
-        handle = (self._folder / name).open("a")
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            handle.close()
+        held = ExitStack()
+        if not held.enter_context(locked_if_free(self._folder / name)):
+            held.close()
             return False
-        self._held[name] = handle
+        self._held[name] = held
         return True
 
     def drop(self, name: str) -> None:
         """Let go of a claim; nothing of it is left."""
-        handle = self._held.pop(name)
+        held = self._held.pop(name)
         (self._folder / name).unlink(missing_ok=True)
-        handle.close()
+        held.close()
 
     def drop_all(self) -> None:
         """Let go of every claim; the files stay, for whoever waits for one of them."""
-        for handle in self._held.values():
-            handle.close()
+        for held in self._held.values():
+            held.close()
         self._held.clear()
 
 

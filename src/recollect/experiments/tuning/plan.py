@@ -11,9 +11,9 @@ from recollect.errors import ConfigError
 from recollect.experiments.specs.cell import Cell, cells
 from recollect.experiments.specs.request import requests
 from recollect.experiments.specs.spec import Problem, Spec, load_spec
-from recollect.experiments.tuning.declared import OF_THE_OPTIMIZER, options_of
-from recollect.experiments.tuning.method_space import ends_of, known_of, space_of
-from recollect.experiments.tuning.space import as_said, draw
+from recollect.experiments.tuning.spaces.declared import OF_THE_OPTIMIZER, options_of
+from recollect.experiments.tuning.spaces.method_space import ends_of, known_of, space_of
+from recollect.experiments.tuning.spaces.space import as_said, draw
 from recollect.experiments.tuning.study import Budget, Inherited, Settings, refuse_test_data
 from recollect.experiments.tuning.table import MethodSearch, TuneTable, read_table
 from recollect.ranges import Range

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from recollect.experiments.tuning.optional import optuna
 from recollect.experiments.tuning.plan import Searched
-from recollect.experiments.tuning.space import draw, is_same, rounded
+from recollect.experiments.tuning.spaces.space import draw, is_same, rounded
 from recollect.experiments.tuning.study import Origin, Settings
 from recollect.ranges import Choice, Range, Whole
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from recollect.experiments.tuning.space import (
+from recollect.experiments.tuning.spaces.space import (
     as_said,
     combinations,
     draw,

@@ -5,8 +5,8 @@ from typing import Any
 
 from recollect.experiments.specs.cell import Cell
 from recollect.experiments.specs.spec import Problem
-from recollect.experiments.tuning.declared import options_of, ranges_of, value_of
-from recollect.experiments.tuning.space import read_range, widened
+from recollect.experiments.tuning.spaces.declared import options_of, ranges_of, value_of
+from recollect.experiments.tuning.spaces.space import read_range, widened
 from recollect.experiments.tuning.study import Settings
 from recollect.ranges import Choice, Range
 from recollect.suggestions import nearest, shown

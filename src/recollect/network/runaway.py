@@ -97,12 +97,12 @@ def _out_of_reach(distance: float) -> NonFiniteError:
 
 
 def _longest(tensors: Iterable[Tensor]) -> float:
-    """Return the largest of their Euclidean lengths: all at once, the cheapest look at them all."""
+    """Return the sum of their Euclidean lengths: at least the largest of all, and NaN if one is."""
     listed = list(tensors)
     if not listed:
         return 0.0
     lengths = torch._foreach_norm(listed)
-    together = torch.stack(lengths) if len({n.dtype for n in lengths}) == 1 else None
-    if together is None:
-        together = torch.stack([length.double() for length in lengths])
-    return float(together.sum())  # at least the largest; and NaN if one is
+    if listed[0].device.type == "cpu":
+        return sum([length.item() for length in lengths])
+    # Elsewhere a number that is read is waited for, so it is one.
+    return float(torch.stack([length.float() for length in lengths]).sum())

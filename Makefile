@@ -65,7 +65,7 @@ docs: $(READY)
 	$(BIN)/python -m studies.document
 	$(BIN)/python -m scripts.api_page
 
-# One dated page under docs/performance. A run that was stopped continues; `python -m perf --help`.
+# docs/performance/speed.md. A run that was stopped continues; `python -m perf --help`.
 perf: $(READY) perf-peers
 	$(BIN)/python -m perf
 

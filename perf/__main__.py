@@ -1,6 +1,6 @@
-"""Ask every question and write a dated page: `make perf`.
+"""Ask every question and write the page: `make perf`.
 
-    python -m perf                            # whatever this commit has not answered today
+    python -m perf                            # whatever this commit has not answered
     python -m perf --only step-cost capacity  # these, by name or beginning of a name, measured anew
     python -m perf --page                     # write page and plots again from what was measured
 
@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from perf.asking.page import write_page
+from perf.asking.page import NUMBERS, write_page
 from perf.asking.questions import QUESTIONS, ROOT
 from perf.asking.surroundings import load, surroundings
 from recollect.experiments.running.machine import commit
@@ -31,7 +31,7 @@ def main() -> int:
     if chosen.list:
         print("\n".join(QUESTIONS))
         return 0
-    path = chosen.out / f"{chosen.date}.json"
+    path = chosen.out / NUMBERS
     stored: Stored = json.loads(path.read_text()) if path.exists() else {"sections": {}}
     if not chosen.page:
         stored |= {"date": chosen.date, **surroundings()}

@@ -25,7 +25,6 @@ SMALL = Shape("small MLP", lambda: mlp(16, 10), (16,))
 SLOTS = (500, 1_000, 10_000, 100_000, 1_000_000)
 STATES = {"just full": 1, "10 x capacity seen": 10}
 METHODS = {"ER": "er", "ER-C": "er-c"}
-LARGEST_ER_C = 100_000  # its target ends there
 
 
 def learner_of(method: str, slots: int) -> Learner:
@@ -55,9 +54,8 @@ def measure(*, repetitions: int = 15, steps: int = 20, slots: Sequence[int] = SL
     learners = {}
     for name, method in METHODS.items():
         for count in slots:
-            if name == "ER" or count <= LARGEST_ER_C:
-                tell(f"filling {count:,} slots for {name}")
-                learners[name, count] = learner_of(method, count)
+            tell(f"filling {count:,} slots for {name}")
+            learners[name, count] = learner_of(method, count)
     times: dict[str, list[float]] = {}
     ratios = []
     points: list[dict[str, object]] = []
@@ -70,12 +68,12 @@ def measure(*, repetitions: int = 15, steps: int = 20, slots: Sequence[int] = SL
             warm()
         found = alternate(blocks, repetitions, told=f"capacity, {state}")
         pairs = [
-            *((f"ER, {count:,} slots", f"ER, {slots[0]:,} slots") for count in slots[1:]),
             *(
-                (f"ER-C, {count:,} slots", f"ER, {count:,} slots")
-                for count in slots
-                if count <= LARGEST_ER_C
+                (f"{m}, {n:,} slots", f"{m}, {slots[0]:,} slots")
+                for m in METHODS
+                for n in slots[1:]
             ),
+            *((f"ER-C, {count:,} slots", f"ER, {count:,} slots") for count in slots),
         ]
         ratios += [ratio(what, than, state, found) for what, than in pairs]
         for name, count in learners:

@@ -20,6 +20,8 @@ from statistics import median
 import torch
 from torch import Tensor, nn
 
+from perf.asking.answer import Answer, ratio_of
+from perf.asking.measuring import one_thread, tell
 from recollect import Learner, method
 from recollect.models import mlp, reduced_resnet18
 
@@ -130,16 +132,22 @@ def step(learner: Learner, inputs: Tensor, labels: Tensor) -> float:
     return time.process_time() - start
 
 
-def compare(name: str, repetitions: int) -> None:
+def timed(name: str, repetitions: int) -> tuple[list[float], list[float]]:
+    """Return the CPU times of alternated steps of ER and of ER-P."""
     learners = [learner_of(name, rule)[0] for rule in ("er", "er-p")]
     data = MODELS[name][1]
-    took: list[list[float]] = [[], []]
+    took: tuple[list[float], list[float]] = ([], [])
     for repetition in range(repetitions + 4):
         inputs, labels = data(), torch.randint(10, (BATCH,))
         for learner, times in zip(learners, took, strict=True):
             seconds = step(learner, inputs, labels)
             if repetition >= 4:
                 times.append(seconds)
+    return took
+
+
+def compare(name: str, repetitions: int) -> None:
+    took = timed(name, repetitions)
     er, er_p = (median(times) for times in took)
     ratios = sorted(b / a for a, b in zip(*took, strict=True))
     aim = MODELS[name][2]
@@ -150,6 +158,39 @@ def compare(name: str, repetitions: int) -> None:
         f"{'' if aim is None else aim:>5}   {peaks[0]:5.0f} {peaks[1]:5.0f}",
         flush=True,
     )
+
+
+def measure(*, repetitions: int = 20) -> Answer:
+    """Time ER and ER-P on every kind of model."""
+    warnings.simplefilter("ignore")
+    one_thread()
+    times: dict[str, list[float]] = {}
+    ratios = []
+    for name, title in _ON_THE_PAGE.items():
+        tell(f"models: {title}")
+        er, er_p = timed(name, repetitions)
+        times |= {f"ER, {title}": er, f"ER-P, {title}": er_p}
+        each = [b / a for a, b in zip(er, er_p, strict=True)]
+        ratios.append(ratio_of("ER-P on it", "ER on it", title, each))
+    tell("")
+    return Answer(
+        title="Kinds of models",
+        command="python -m perf.models",
+        settings={"batch": BATCH, "replayed": 10, "repetitions": repetitions},
+        unit="s of CPU a step",
+        times=times,
+        ratios=ratios,
+    )
+
+
+_ON_THE_PAGE = {
+    "transformer encoder": "transformer encoder, 64 tokens",
+    "distilbert": "DistilBERT",
+    "lora on distilbert": "LoRA on DistilBERT",
+    "lstm": "LSTM",
+    "gru": "GRU",
+    "reduced resnet18, group norm": "ResNet 32, GroupNorm",
+}
 
 
 def peak(name: str, rule: str) -> float:

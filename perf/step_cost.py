@@ -27,6 +27,8 @@ OURS: tuple[tuple[str, str, dict[str, object]], ...] = (
     ("ER", "er", {}),
     ("ER, separate passes", "er", {"passes": "separate"}),
     ("ER-P", "er-p", {}),
+    ("ER-P, head", "er-p", {"measured": "head"}),
+    ("ER-P, matrix", "er-p", {"measure_all": True}),
     ("ER-P, contributions", "er-p", {"weighs": "contributions"}),  # differs under BatchNorm only
     ("ER-C", "er-c", {}),
     ("ER-MIR", "er-mir", {}),
@@ -45,6 +47,8 @@ PAIRS = (
     ("ER", "bare ER, one pass"),
     ("ER, separate passes", "bare ER, two passes"),
     ("ER-P", "ER"),
+    ("ER-P, head", "ER"),
+    ("ER-P, matrix", "ER"),
     ("ER-P, contributions", "ER"),
     ("ER-C", "ER"),
     ("ER-P", "bare PGD, looped"),

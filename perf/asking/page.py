@@ -1,4 +1,4 @@
-"""The dated page: targets first, then every section with what it measured."""
+"""The page: targets first, then every section with what it measured."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -6,10 +6,15 @@ from statistics import median
 from typing import Any
 
 from perf.asking.answer import Answer, Ratio, Table, quartiles
-from perf.asking.plots import plot_capacity, plot_steps, plot_targets
+from perf.asking.plots import plot_capacity, plot_growth, plot_steps, plot_targets
 from perf.asking.targets import all_targets
 
+PAGE, NUMBERS = "speed.md", "speed.json"
 NOTES = Path(__file__).with_name("notes.md")
+_GROWING = {
+    "capacity": "Cost of a step over that with 500 slots, by capacity",
+    "growth": "Cost of a step over ER's, by replay size, classes and width",
+}
 _HOW = """\
 Every figure is a ratio of costs measured in one run: contestants take turns, block by block, on one
 thread; a repetition gives one ratio, the table gives the median and the quartiles of all
@@ -18,11 +23,11 @@ right shape and labels random classes, except where a section names a stream; on
 comparing once the outcome is certain, costs more or less by what it sees. The memory is full and
 admits newcomers at the mean rate of the stream that the shape stands for: 0.33 on MNIST-S, 0.06 on
 CIFAR10-S, 0.52 on MINI-S.
-Written by `make perf`; all raw numbers are in [{date}.json]({date}.json)."""
+Written by `make perf`; all raw numbers are in [speed.json](speed.json)."""
 
 
 def write_page(stored: Mapping[str, Any], folder: Path, *, notes: Path = NOTES) -> Path:
-    """Write `<date>.md` and its plots into `folder`; return the page's path."""
+    """Write the page and its plots into `folder`; return the page's path."""
     folder.mkdir(parents=True, exist_ok=True)
     date = str(stored["date"])
     answers = {
@@ -32,13 +37,14 @@ def write_page(stored: Mapping[str, Any], folder: Path, *, notes: Path = NOTES) 
     }
     ratios = [found for answer in answers.values() for found in answer.ratios]
     plots = {
-        "targets": plot_targets(ratios, folder / f"{date}-targets.png"),
-        "steps": plot_steps(answers, folder / f"{date}-steps.png"),
-        "capacity": plot_capacity(answers.get("capacity"), folder / f"{date}-capacity.png"),
+        "targets": plot_targets(ratios, folder / "targets.png"),
+        "steps": plot_steps(answers, folder / "steps.png"),
+        "capacity": plot_capacity(answers.get("capacity"), folder / "capacity.png"),
+        "growth": plot_growth(answers.get("growth"), folder / "growth.png"),
     }
     parts = [
         f"# Speed, {date}",
-        _HOW.format(date=date),
+        _HOW,
         *_warning(stored),
         "## Targets",
         _targets(ratios),
@@ -49,11 +55,11 @@ def write_page(stored: Mapping[str, Any], folder: Path, *, notes: Path = NOTES) 
         "## Where it was measured",
         _surroundings(stored),
         *(
-            _section(name, section, answers.get(name), plots["capacity"])
+            _section(name, section, answers.get(name), plots)
             for name, section in stored["sections"].items()
         ),
     ]
-    path = folder / f"{date}.md"
+    path = folder / PAGE
     path.write_text("\n\n".join(part for part in parts if part) + "\n")
     return path
 
@@ -100,7 +106,7 @@ def _surroundings(stored: Mapping[str, Any]) -> str:
 
 
 def _section(
-    name: str, section: Mapping[str, Any], answer: Answer | None, capacity: Path | None
+    name: str, section: Mapping[str, Any], answer: Answer | None, plots: Mapping[str, Path | None]
 ) -> str:
     commit = str(section.get("commit", ""))[:10] or "unknown"
     when = f"{section.get('began', '')}, {section.get('seconds', 0):.0f} s, load {section['load']}"
@@ -112,8 +118,8 @@ def _section(
     if answer.ratios:
         columns = ["", "÷", "model or state", "ratio", "quartiles", "n"]
         parts.append(_markdown(columns, [_ratio_cells(ratio) for ratio in answer.ratios]))
-    if name == "capacity":
-        parts += _plot(capacity, "Cost of a step over that with 500 slots, by capacity")
+    if name in _GROWING:
+        parts += _plot(plots[name], _GROWING[name])
     parts += [f"*{table.title}*\n\n{_table(table)}" for table in answer.tables]
     if answer.times and not any(len(row) for table in answer.tables for row in table.rows):
         parts.append(_times(answer))

@@ -1,4 +1,4 @@
-"""Three plots. Colours are Okabe and Ito's, told apart also by marker and stroke."""
+"""Four plots. Colours are Okabe and Ito's, told apart also by marker and stroke."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -119,6 +119,33 @@ def plot_capacity(answer: Answer | None, path: Path) -> Path | None:
     axes.set_ylabel("cost of a step ÷ ER's with 500 slots")
     axes.legend(fontsize=8, frameon=False)
     _frame(axes)
+    return _saved(figure, path)
+
+
+def plot_growth(answer: Answer | None, path: Path) -> Path | None:
+    """Draw each method's step over ER's, a panel per quantity that grows."""
+    if answer is None or not answer.points:
+        return None
+    kinds = list(dict.fromkeys(point["grows"] for point in answer.points))
+    methods = list(dict.fromkeys(point["method"] for point in answer.points))
+    figure = Figure(figsize=(1 + 2.8 * len(kinds), 3.4), layout="constrained")
+    panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
+    styles = ((BLUE, "o", "-"), (VERMILLION, "^", "--"), (GREEN, "s", ":"))
+    for axes, kind in zip(panels, kinds, strict=True):
+        for method, (colour, marker, stroke) in zip(methods, styles, strict=False):
+            points = [p for p in answer.points if (p["grows"], p["method"]) == (kind, method)]
+            sizes = [point["size"] for point in points]
+            style: Any = {"color": colour, "marker": marker, "linestyle": stroke}
+            axes.plot(sizes, [point["median"] for point in points], **style, label=method)
+            low, high = ([point[end] for point in points] for end in ("low", "high"))
+            axes.fill_between(sizes, low, high, color=colour, alpha=0.15, linewidth=0)
+        axes.axhline(1, color=GREY, linewidth=1)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        axes.set_xlabel(kind, fontsize=9)
+        _frame(axes)
+    panels[0].set_ylabel("cost of a step ÷ ER's", fontsize=9)
+    panels[0].legend(fontsize=8, frameon=False)
     return _saved(figure, path)
 
 

@@ -12,7 +12,10 @@ from perf import (
     capacity,
     command,
     compiled,
+    growth,
+    models,
     peak_memory,
+    profiles,
     roofline,
     step_cost,
     whole_stream,
@@ -29,6 +32,18 @@ def _step_cost(shape: str, is_quick: bool) -> Answer:
     return (
         step_cost.measure(shape, repetitions=2, count=1) if is_quick else step_cost.measure(shape)
     )
+
+
+def _models(is_quick: bool) -> Answer:
+    return models.measure(repetitions=2) if is_quick else models.measure()
+
+
+def _growth(is_quick: bool) -> Answer:
+    return growth.measure(repetitions=2, count=2) if is_quick else growth.measure()
+
+
+def _profiles(is_quick: bool) -> Answer:
+    return profiles.measure(shapes=("mlp",), share=0.05) if is_quick else profiles.measure()
 
 
 def _whole_stream(is_quick: bool) -> Answer:
@@ -109,6 +124,9 @@ QUESTIONS: Final[Mapping[str, Ask]] = {
     "step-cost-cifar": partial(_step_cost, "cifar"),
     "step-cost-mini": partial(_step_cost, "mini"),
     "step-cost-transformer": partial(_step_cost, "transformer"),
+    "models": _models,
+    "profiles": _profiles,
+    "growth": _growth,
     "whole-stream": _whole_stream,
     "peers-mlp": partial(_peers, "mlp"),
     "peers-cifar": partial(_peers, "cifar"),

@@ -10,6 +10,8 @@ from typing import Any, Final, Literal, get_args, get_origin
 
 Passes = Literal["joint", "separate", "grouped"]
 Weighs = Literal["losses", "contributions"]
+# Which parameters enter inner products: all, those of the last layer, or those that are named.
+Measured = Literal["all", "head"] | list[str]
 # When margin increments are measured (paper note P5).
 MarginTiming = Literal["never", "insertion", "replay", "both", "all"]
 # What numbers a model computes with. bfloat16 is autocast: its weights stay float32.
@@ -109,11 +111,18 @@ class Option:
             'int or none'
             >>> Option(Literal["losses", "contributions"], "losses").kind_in_words()
             'losses | contributions'
+            >>> Option(Literal["all", "head"] | list[str], "all").kind_in_words()
+            'all | head or list'
         """
         if get_origin(self.kind) is Literal:
-            return " | ".join(map(str, get_args(self.kind)))
-        kinds = get_args(self.kind) or (self.kind,)
-        return " or ".join("none" if kind is type(None) else kind.__name__ for kind in kinds)
+            return _in_words(self.kind)
+        return " or ".join(map(_in_words, get_args(self.kind) or (self.kind,)))
+
+
+def _in_words(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return " | ".join(map(str, get_args(kind)))
+    return "none" if kind is type(None) else str(kind.__name__)
 
 
 # What others are built on, by what is added to their names.
@@ -323,6 +332,7 @@ LEARNER: Final[Mapping[str, Option]] = {
     "iterations": Option(int, 1, at_least=1),
     "passes": Option(Passes, "joint"),
     "weighs": Option(Weighs, "losses"),
+    "measured": Option(Measured, "all"),
 }
 
 

@@ -84,7 +84,7 @@ def _method(row: Row) -> Method:
 METHODS: Final[Mapping[str, Method]] = {name: _method(row) for name, row in ROWS.items()}
 
 # Options of `method` that go to the learner itself.
-_LEARNER_OPTIONS: Final = (*LEARNER_CODE, *LEARNER)
+_LEARNER_OPTIONS: Final = (*LEARNER_CODE, *LEARNER, "measure_all")
 
 
 def method(
@@ -108,7 +108,7 @@ def method(
         seed: As for `Learner`.
         **options: Any parameter of the method's parts (`step_size`, `pick`, `candidates`, `alpha`
             ...), of `Learner` (`loss`, `transform`, `collate`, `augment`, `iterations`, `passes`,
-            `weighs`), and `memory_device`.
+            `weighs`, `measured`, `measure_all`), and `memory_device`.
 
     Example:
         >>> from recollect.models import mlp

@@ -60,7 +60,7 @@ def look(rule: PrincipalDirection, gram: Tensor, weights: Tensor) -> dict[str, f
 
 def trial(study: str, cell: Cell, seed: int) -> Row:
     """Train on the stream and look at every update."""
-    benchmark, learner = build(cell, seed)
+    benchmark, learner = build(cell, seed, measure_all=True)
     rule = learner.rule
     assert isinstance(rule, PrincipalDirection)
     looks = []

@@ -1,6 +1,7 @@
 """`check_rule` lets sound rules pass and says of broken ones what is broken."""
 
 import re
+from collections.abc import Sequence
 from typing import ClassVar
 
 import pytest
@@ -84,6 +85,28 @@ class SecretReader(Rule):
         return gram[0].clone()
 
 
+class ReadsBesideTheRow(Rule):
+    needs: ClassVar[Needs] = "row"
+
+    @override
+    def __call__(self, gram: Tensor) -> Tensor:
+        return gram.sum(1)
+
+
+class SaysItOtherwise(Rule):
+    needs: ClassVar[Needs] = "row"
+
+    @override
+    def __call__(self, gram: Tensor) -> Tensor:
+        return torch.ones_like(gram[0])
+
+    @override
+    def row_weights(
+        self, products: Sequence[float], squared_lengths: Sequence[float]
+    ) -> Sequence[float]:
+        return [2.0] * len(products)
+
+
 class NeedsTwo(Rule):
     @override
     def __call__(self, gram: Tensor) -> Tensor:
@@ -101,6 +124,8 @@ class NeedsTwo(Rule):
         (Undecided, "gave two answers to one question"),
         (Random, "drew from a global generator"),
         (SecretReader, "read the Gram matrix though its `needs` is"),
+        (ReadsBesideTheRow, "read more of the Gram matrix than row 0 and the diagonal"),
+        (SaysItOtherwise, "gave other weights by `row_weights` than for the matrix"),
         (NeedsTwo, "raised IndexError in a call with 1 random replayed gradients"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

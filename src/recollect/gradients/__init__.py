@@ -5,7 +5,7 @@ from recollect.gradients.engine import GradientEngine
 from recollect.gradients.formulas import Formula, Visit, formula
 from recollect.gradients.groups import Groups
 from recollect.gradients.measurement import Measurement
-from recollect.gradients.objective import Objective
+from recollect.gradients.objective import Objective, Products
 from recollect.gradients.one_by_one import gram_of, one_by_one
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Groups",
     "Measurement",
     "Objective",
+    "Products",
     "Visit",
     "formula",
     "gram_of",

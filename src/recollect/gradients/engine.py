@@ -8,7 +8,7 @@ of nodes that parameters meet (`formulas/`), and a node of another kind is simpl
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -40,7 +40,7 @@ from recollect.gradients.formulas.shared import pushed
 from recollect.gradients.formulas.table import Formulas, formula_for
 from recollect.gradients.formulas.visit import Visit
 from recollect.gradients.groups import Groups
-from recollect.gradients.measurement import GramSum, Measurement
+from recollect.gradients.measurement import GramSum, Measurement, ProductSums
 from recollect.gradients.objective import Objective
 from recollect.gradients.one_by_one import one_by_one
 from recollect.gradients.rows.plan import Plan, make_plan
@@ -69,6 +69,7 @@ class GradientEngine:
         parameters: The parameters to differentiate, by their name in `model`.
         limit_bytes: Largest temporary the engine may hold for one layer.
         formulas: Formulas for kinds of nodes, in front of those that are known.
+        measured: Names of the parameters whose gradients enter inner products; None for all.
     """
 
     def __init__(
@@ -78,12 +79,18 @@ class GradientEngine:
         *,
         limit_bytes: int = _LIMIT_BYTES,
         formulas: Formulas | None = None,
+        measured: Collection[str] | None = None,
     ) -> None:
         self.model = model
         self.parameters = dict(parameters)
         self.limit_bytes = limit_bytes
         self._formulas = dict(formulas or {})
-        self._names = {id(parameter): name for name, parameter in self.parameters.items()}
+        # What the graph shows of other parameters is passed over, as if they were frozen.
+        self._names = {
+            id(parameter): name
+            for name, parameter in self.parameters.items()
+            if measured is None or name in measured
+        }
         self._dtypes = {name: parameter.dtype for name, parameter in self.parameters.items()}
         self._plans: dict[tuple[object, ...], Plan] = {}
         self._made = 0
@@ -121,14 +128,15 @@ class GradientEngine:
             return WeightedLosses(list(kept.shares.values()), objective, self.parameters)
         graph = graph_behind(objective.losses, self._names)
         plan = self._plan(graph, objective)
-        found = GramSum(objective.groups, like=objective.scales)
+        found = ProductSums(objective)
         if plan is not None and plan.each_once and not plan.by_itself:
-            self._hand_over(graph, plan, objective, found.add, keep_graph=True)
+            if plan.borders:
+                self._hand_over(graph, plan, objective, found.add, keep_graph=True)
         else:  # a parameter that is used twice has inner products with itself
             for share in self._shares(graph, plan, objective, keep_graph=True):
                 found.add(share)
-        gram = found.total(objective.scales)
-        return WeightedLosses([], objective, self.parameters, gram=gram)
+        gram, row = found.totals()
+        return WeightedLosses([], objective, self.parameters, gram=gram, row=row)
 
     # --- one pass ---------------------------------------------------------------------------------
 
@@ -289,6 +297,8 @@ class GradientEngine:
     def _whole(self, graph: Graph, objective: Objective, *, keep_graph: bool) -> list[Share]:
         """Differentiate the only example."""
         names = list(dict.fromkeys(graph.leaves.values()))
+        if not names:
+            return []
         found = torch.autograd.grad(
             objective.losses,
             [self.parameters[name] for name in names],
@@ -351,6 +361,8 @@ class GradientEngine:
         drawn = torch.randn(len(losses), generator=torch.Generator().manual_seed(0))
         weights = ones if mixed else drawn.to(losses)
         names = list(dict.fromkeys(graph.leaves.values()))
+        if not names:  # none of those that are measured was used
+            return
         inputs = [self.parameters[name] for name in names]
         expected = torch.autograd.grad(losses, inputs, weights, retain_graph=True)
         for name, gradient in zip(names, expected, strict=True):

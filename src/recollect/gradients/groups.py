@@ -1,6 +1,5 @@
 """Which examples belong together: consecutive groups of a batch."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -44,6 +43,11 @@ class Groups:
     def __add__(self, other: "Groups") -> "Groups":
         return Groups(self.sizes + other.sizes)
 
+    @property
+    def has_singles_behind_first(self) -> bool:
+        """Whether all groups but the first are single examples."""
+        return self.num_examples - self.sizes[0] == len(self.sizes) - 1
+
     def sums_and_singles(self) -> tuple["Groups", "Groups"]:
         """Cut into groups of several examples and the single ones behind them.
 
@@ -54,13 +58,9 @@ class Groups:
             singles = len(self.sizes)
         return Groups(self.sizes[:singles]), Groups(self.sizes[singles:])
 
-    def runs(self) -> Iterator[Run]:
-        """Yield maximal runs of equally large groups: each is one batched product."""
-        start = 0
-        for size, members in groupby(self.sizes):
-            run = Run(start, len(list(members)), size)
-            yield run
-            start = run.stop
+    def runs(self) -> tuple[Run, ...]:
+        """Return maximal runs of equally large groups: each is one batched product."""
+        return _runs(self.sizes)
 
     def sum(self, per_example: Float[Tensor, "examples ..."]) -> Float[Tensor, "groups ..."]:
         """Add up what belongs to the same group."""
@@ -83,6 +83,15 @@ class Groups:
 def as_rows(values: Float[Tensor, "rows ..."]) -> Float[Tensor, "rows width"]:
     """Make every entry one row of a matrix; that of a parameter without dimensions is a number."""
     return values.flatten(1) if values.ndim > 1 else values.unsqueeze(1)
+
+
+@lru_cache(maxsize=64)
+def _runs(sizes: tuple[int, ...]) -> tuple[Run, ...]:
+    runs, start = [], 0
+    for size, members in groupby(sizes):
+        runs.append(Run(start, len(list(members)), size))
+        start = runs[-1].stop
+    return tuple(runs)
 
 
 @lru_cache(maxsize=64)

@@ -12,6 +12,7 @@ from typing_extensions import override
 from recollect.gradients.groups import Groups, as_rows
 
 _PIECE = 4096
+_SHORT = 1024  # entries of a parameter whose rows are put together with those of others
 
 
 class Share(ABC):
@@ -27,6 +28,19 @@ class Share(ABC):
         by_group: Float[Tensor, "groups groups"],
     ) -> None:
         """Add this layer's inner products to one of the two, whichever is cheaper here."""
+
+    def add_row(self, row: "RowSum") -> None:
+        """Add this layer's inner products with the first group, and its squared lengths."""
+        for rows in self.rows().values():
+            row.add_rows(rows)
+
+    def products_with(
+        self, others: Mapping[str, Float[Tensor, "others ..."]]
+    ) -> Float[Tensor, "others groups"]:
+        """Inner products of other gradients of this layer with each of these."""
+        return torch.stack(
+            [as_rows(others[name]) @ as_rows(rows).T for name, rows in self.rows().items()]
+        ).sum(0)
 
     @abstractmethod
     def combine(self, weights: Float[Tensor, " groups"]) -> dict[str, Tensor]:
@@ -45,6 +59,65 @@ class Share(ABC):
         mine, theirs = self.rows(), other.rows()
         joined = {name: torch.cat((rows, theirs[name])) for name, rows in mine.items()}
         return ExplicitShare(joined, self.groups + other.groups)
+
+
+class RowSum:
+    """<g, g_k> and |g_k|^2, added up layer by layer; g is the gradient of the first group.
+
+    Args:
+        groups: Which examples belong together.
+        like: A tensor of the kind that they shall be.
+    """
+
+    def __init__(self, groups: Groups, *, like: Tensor) -> None:
+        self.groups = groups
+        self._like = like
+        self._short: list[Tensor] = []
+        self._by_example: Tensor | None = None
+        self._by_group: Tensor | None = None
+
+    @property
+    def by_example(self) -> Float[Tensor, "examples examples"]:
+        """Where layers of few rows add the products of all pairs of examples: fewer calls."""
+        if self._by_example is None:
+            count = self.groups.num_examples
+            self._by_example = self._like.new_zeros(count, count)
+        return self._by_example
+
+    @property
+    def by_group(self) -> Float[Tensor, "two groups"]:
+        """Where the others add <g, g_k>, in the first row, and |g_k|^2."""
+        if self._by_group is None:
+            self._by_group = self._like.new_zeros(2, len(self.groups))
+        return self._by_group
+
+    def add_rows(self, rows: Float[Tensor, "groups ..."]) -> None:
+        """Add those of gradients that are written out, of all groups or the first few."""
+        flat = as_rows(rows)
+        if flat.shape[1] <= _SHORT and flat.shape[0] == len(self.groups):
+            self._short.append(flat)  # together they cost as many calls as one
+        else:
+            self._add_long(flat)
+
+    def _add_long(self, flat: Float[Tensor, "groups width"]) -> None:
+        products, squares = self.by_group[:, : len(flat)]
+        products += flat @ flat[0]
+        squares += torch.linalg.vector_norm(flat, dim=1).square_()
+
+    def total(self, scales: Float[Tensor, " groups"]) -> Float[Tensor, "two groups"]:
+        """Return the sum over layers, of gradients that are shares times `scales`."""
+        if self._short:
+            self._add_long(torch.cat(self._short, dim=1))
+            self._short = []
+        found = self._by_group
+        if self._by_example is not None:
+            members = self.groups.membership(self._by_example)
+            products = members @ self._by_example @ members.T
+            of_examples = torch.stack((products[0], products.diagonal()))
+            found = of_examples if found is None else of_examples.add_(found)
+        elif found is None:
+            found = self.by_group
+        return found * torch.stack((scales * scales[0], scales.square()))
 
 
 @final

@@ -1,8 +1,9 @@
 """Refuse answers of policies that cannot be, before anything changes."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Final
 
 import torch
 from jaxtyping import Float, Int64
@@ -52,14 +53,39 @@ def checked_admitted(admitted: object, count: int, storage: Storage) -> Int64[Te
     return admitted
 
 
+_NO_PRODUCT: Final = (
+    "an inner product of gradients is NaN or infinite though the losses are not; look for "
+    "a division, logarithm or root of zero. Nothing was learnt or stored."
+)
+
+
 def check_gram(gram: Float[Tensor, "gradients gradients"]) -> Float[Tensor, "gradients gradients"]:
     """Refuse inner products that are NaN or infinite."""
     if not math.isfinite(gram.sum().item()):
-        raise NonFiniteError(
-            "an inner product of gradients is NaN or infinite though the losses are not; look for "
-            "a division, logarithm or root of zero. Nothing was learnt or stored."
-        )
+        raise NonFiniteError(_NO_PRODUCT)
     return gram
+
+
+def checked_row(row: Float[Tensor, "two gradients"]) -> tuple[list[float], list[float]]:
+    """Return <g, g_k> and |g_k|^2 as numbers; refuse those that are NaN or infinite."""
+    products, squared_lengths = row.tolist()
+    if not math.isfinite(sum(products) + sum(squared_lengths)):
+        raise NonFiniteError(_NO_PRODUCT)
+    return products, squared_lengths
+
+
+def checked_row_weights(weights: object, count: int, rule: Rule) -> list[float]:
+    """Refuse an answer to a row that is not one finite number per gradient."""
+    who = type(rule).__name__
+    if not isinstance(weights, Sequence) or len(weights) != count:
+        what = len(weights) if isinstance(weights, Sequence) else type(weights).__name__
+        raise ValueError(
+            f"`row_weights` of {who} returned {what} for {count} gradients; return a list of one "
+            "weight per gradient."
+        )
+    if not math.isfinite(sum(weights)):
+        raise NonFiniteError(f"{who} returned NaN or infinite weights.")
+    return list(weights)
 
 
 def checked_weights(weights: object, gram: Tensor, rule: Rule) -> Float[Tensor, " gradients"]:

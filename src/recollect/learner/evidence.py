@@ -1,5 +1,6 @@
 """What the learner tells its policies: measurements made when asked for, leaving no trace."""
 
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Final
 
@@ -8,7 +9,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from recollect.choices import Passes
-from recollect.gradients import Groups, Measurement, mixes_examples
+from recollect.gradients import Groups, Measurement
 from recollect.memory import Memory, MemoryColumn
 from recollect.network.batch import Batch, stored_batch
 from recollect.network.network import Network
@@ -23,6 +24,21 @@ _QUICKLY_DONE: Final = 10_000_000
 _NOT_DECLARED: Final = ValueError(
     "the storage policy asks for evidence but its `needs_evidence` is False; leave it True."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    """Slots, their examples as stored and as the model takes them, and what it draws then."""
+
+    slots: Int64[Tensor, " slots"]
+    batch: Batch
+    prepared: object
+    version: int
+    draws: SameDraws
+
+    def were_touched(self) -> bool:
+        """Whether the model may have written to what it was given; they are read anew then."""
+        return not (isinstance(self.prepared, Tensor) and self.prepared._version == self.version)
 
 
 class VirtualStepProbe:
@@ -53,7 +69,7 @@ class VirtualStepProbe:
         self._columns = {column.name for column in columns}
         self.passed: Pass | None = None
         self._along: Gradients | None = None
-        self._read: tuple[Tensor, Batch] | None = None
+        self._candidates: _Candidates | None = None
         self._draws: SameDraws | None = None
 
     def losses_before(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
@@ -83,17 +99,22 @@ class VirtualStepProbe:
         self._memory.note(column, slots, values)
 
     def _look(self, slots: Int64[Tensor, " slots"]) -> Float[Tensor, " slots"]:
-        """Take losses, with the same dropout and augmentation before and after."""
+        """Take losses, with the same examples and the same dropout before and after."""
+        found = self._candidates
+        if found is None or found.slots is not slots or found.were_touched():
+            self._candidates = found = self._read(slots)
+        with found.draws:
+            return self._network.look(found.prepared, found.batch)
+
+    def _read(self, slots: Int64[Tensor, " slots"]) -> "_Candidates":
+        """Read and transform slots once, for both questions about them."""
         if self._draws is None:
             self._draws = self._network.same_draws()
-        with self._draws:
-            return self._network.look(self._examples(slots))
-
-    def _examples(self, slots: Int64[Tensor, " slots"]) -> Batch:
-        """Read the slots, once for both questions about them."""
-        if self._read is None or self._read[0] is not slots:
-            self._read = slots, stored_batch(self._memory, slots)
-        return self._read[1]
+        batch = stored_batch(self._memory, slots)
+        with self._draws, torch.no_grad():
+            prepared = self._network.prepared(batch)
+            version = prepared._version if isinstance(prepared, Tensor) else -1
+            return _Candidates(slots, batch, prepared, version, self._network.same_draws())
 
     def _stepped_values(self) -> list[tuple[nn.Parameter, Tensor]]:
         """Return each parameter that the step moves, and where to."""
@@ -116,7 +137,7 @@ class VirtualStepProbe:
         if self._along is not None:
             return self._along
         network = self._network
-        if self._passes == "joint" and (mixes_examples(network.model) or network.objective.couples):
+        if self._passes == "joint" and (network.mixes_examples or network.objective.couples):
             # The training pass will be joint, with other statistics and partners; this only looks.
             with network.unseen():
                 looked = pass_incoming(network, self._incoming, measures=False)
@@ -166,7 +187,6 @@ class NewcomerEvidence:
         self._network, self._memory = network, memory
         self._incoming, self._admitted = incoming, admitted
         self._increments = increments
-        self._compared: tuple[Tensor, Measurement] | None = None
         self._known: tuple[Tensor, Tensor] | None = None
 
     def margin_increments(self) -> Float[Tensor, " admitted"]:
@@ -198,27 +218,33 @@ class NewcomerEvidence:
     def point_against(self, slots: Int64[Tensor, "batches size"]) -> bool:
         """Whether the newcomers' mean gradient points against that of every batch of slots.
 
-        Most often the first batch tells: with a model whose passes take long, batches are measured
-        1, 3 and then all at a time.
+        Most often one of the first tells: where passes take long, each has a pass of its own, and
+        their gradients need no taking apart. On a small model the first is passed together with the
+        newcomers, and all others at once.
         """
         work = self._network.num_weights * (slots.numel() + len(self._admitted))
         if work < _QUICKLY_DONE:
-            num_batches = len(slots)
-            across = self._gram_of_each(slots)[num_batches:, :num_batches]
-            return bool((across.sum(0) < 0).all())
-        first = slots[:1]
-        measured = self._measure(
-            self._newcomers().followed_by(self._batches(first)),
-            Groups((len(self._admitted),)) + _groups(first),
+            return self._small_points_against(slots)
+        newcomers_gradient = self._differentiate(self._newcomers())
+        return all(
+            _product(newcomers_gradient, self._differentiate(self._batches(batch[None]))) < 0
+            for batch in slots
         )
-        for start, stop in ((1, 4), (4, len(slots))):
-            if bool((_gram(measured)[0, 1:] >= 0).any()):
+
+    def _small_points_against(self, slots: Int64[Tensor, "batches size"]) -> bool:
+        newcomers = Groups((len(self._admitted),))
+        both = self._newcomers().followed_by(self._batches(slots[:1]))
+        first = self._measure(both, newcomers + _groups(slots[:1]))
+        with torch.no_grad():
+            gradient = first.combine(first.scales.new_tensor([1.0, 0.0]))
+            if first.products_with(gradient)[1] >= 0:
                 return False
-            if len(slots) > start:
-                more = slots[start:stop]
-                measured = measured.join(self._measure(self._batches(more), _groups(more)))
-        self._compared = slots, measured
-        return bool((_gram(measured)[0, 1:] < 0).all())
+        others = slots[1:]
+        if not len(others):
+            return True
+        measured = self._measure(self._batches(others), _groups(others))
+        with torch.no_grad():
+            return bool((measured.products_with(gradient) < 0).all())
 
     def _gram_of_each(
         self, slots: Int64[Tensor, "batches size"]
@@ -226,13 +252,8 @@ class NewcomerEvidence:
         """Inner products of the batches' gradients and of every newcomer's own, measured once."""
         if self._known is None or self._known[0] is not slots:
             each = Groups((1,) * len(self._admitted))
-            if self._compared is not None and self._compared[0] is slots:
-                newcomers = self._measure(self._newcomers(), each)
-                gram = _gram(self._compared[1].join(newcomers))[1:, 1:]
-            else:
-                both = self._batches(slots).followed_by(self._newcomers())
-                gram = _gram(self._measure(both, _groups(slots) + each))
-            self._known = slots, gram
+            both = self._batches(slots).followed_by(self._newcomers())
+            self._known = slots, _gram(self._measure(both, _groups(slots) + each))
         return self._known[1]
 
     def _newcomers(self) -> Batch:
@@ -241,6 +262,15 @@ class NewcomerEvidence:
     def _batches(self, slots: Int64[Tensor, "batches size"]) -> Batch:
         return stored_batch(self._memory, slots.flatten())
 
+    def _differentiate(self, batch: Batch) -> Gradients:
+        """Return the gradient of a batch's summed losses, of the parameters that are measured."""
+        network = self._network
+        with network.evaluating_unseen():
+            found = summed(network.differentiate(batch, partial(_ones, len(batch))).gradients)
+        if network.measured is None:
+            return found
+        return {name: gradient for name, gradient in found.items() if name in network.measured}
+
     def _measure(self, batch: Batch, groups: Groups) -> Measurement:
         with self._network.evaluating_unseen():
             found = self._network.measure_groups(
@@ -248,6 +278,15 @@ class NewcomerEvidence:
             )
         assert isinstance(found.gradients, Measurement)
         return found.gradients
+
+
+def _product(one: Gradients, other: Gradients) -> float:
+    """Inner product of two gradients."""
+    return sum(
+        float(torch.dot(gradient.flatten(), other[name].flatten()))
+        for name, gradient in one.items()
+        if name in other
+    )
 
 
 def _groups(slots: Int64[Tensor, "batches size"]) -> Groups:

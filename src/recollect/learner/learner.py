@@ -11,14 +11,11 @@ from jaxtyping import Int64
 from torch import Tensor, nn
 
 from recollect.checkpoint import read_checkpoint, write_checkpoint
-from recollect.choices import LEARNER, Passes, Weighs
-from recollect.gradients import Measurement
+from recollect.choices import LEARNER, Measured, Passes, Weighs
 from recollect.learner.checks import (
     check_fit,
-    check_gram,
     checked_admitted,
     checked_slots,
-    checked_weights,
     fixed_weights,
     kept_rows,
 )
@@ -32,6 +29,7 @@ from recollect.learner.report import StepReport, Update
 from recollect.learner.saved.rebuilding import rebuilt
 from recollect.learner.saved.state import learner_checkpoint, memory_of, parts_of, restore_learner
 from recollect.learner.view import ModelView, tensors_of
+from recollect.learner.weighing import products_for, weigh
 from recollect.memory import Codec, Memory
 from recollect.memory.slot import Id
 from recollect.models import GrowingHead
@@ -47,6 +45,7 @@ from recollect.network.classes_seen import ClassesSeen
 from recollect.network.descent import descend, is_plain_sgd, plain_sgd_step
 from recollect.network.inputs.arrival import as_inputs, as_labels
 from recollect.network.inputs.preparing import Collate, Preparation, Transform
+from recollect.network.measured import check_measured
 from recollect.network.network import Network
 from recollect.network.passes import (
     Asked,
@@ -85,7 +84,7 @@ from recollect.turns import Turns
 _NO_SLOTS: Final = torch.empty(0, dtype=torch.int64)
 #: More at once is rather a label that is no number of a class.
 MOST_NEW_CLASSES: Final = 1000
-_FOUND_ANEW: Final = ("_network", "_snapshot", "_turns")
+_FOUND_ANEW: Final = ("_network", "_snapshot", "_turns", "_products")
 
 
 class Learner:
@@ -135,6 +134,11 @@ class Learner:
             `"losses"`, the update is then a gradient, for one more backward pass; or
             `"contributions"`, each example's share of the batch's gradient, which is faster and
             learns badly. Elsewhere both are the same, and nothing is paid.
+        measured: Whose gradients enter inner products: `"all"`, the paper's reading; `"head"`,
+            those of the last layer that is trained, for a fraction of the price; or names of layers
+            and parameters. A rule's weights then multiply losses. All parameters are trained.
+        measure_all: Measure and report the matrix of all inner products also where the rule needs
+            no more than a row of it. It changes no update.
         seed: All of the learner's randomness follows from it.
 
     Example:
@@ -165,6 +169,8 @@ class Learner:
         iterations: int = 1,
         passes: Passes = "joint",
         weighs: Weighs = "losses",
+        measured: Measured = "all",
+        measure_all: bool = False,
         seed: int = 0,
     ) -> None:
         if memory is None and (storage is not None or retrieval is not None):
@@ -192,6 +198,7 @@ class Learner:
             raise ValueError(f"`iterations` is {iterations!r}; pass a whole number from 1.")
         check_passes(passes, rule)
         check_weighs(weighs)
+        check_measured(measured)
         if isinstance(seed, bool) or not isinstance(seed, SupportsIndex):
             raise TypeError(f"`seed` is {seed!r}; pass a whole number.")
         if isinstance(optimizer, torch.optim.LBFGS):
@@ -207,6 +214,8 @@ class Learner:
         self.iterations: Final = iterations
         self.passes: Final = passes
         self.weighs: Final = weighs
+        self.measured: Final[Measured] = measured if isinstance(measured, str) else list(measured)
+        self.measure_all: Final = measure_all
         self.step = 0
         self.seen = 0
         # Storage, retrieval and the model (dropout) draw from generators of their own: learners
@@ -225,6 +234,7 @@ class Learner:
 
     def _build(self) -> None:
         """Find out all that follows from model and optimizer."""
+        self._products = products_for(self.rule, measure_all=self.measure_all)
         self._network = Network(
             self.model,
             self.optimizer,
@@ -234,6 +244,8 @@ class Learner:
             augment=self._preparation.augment,
             weighs=self.weighs,
             classes_seen=self._classes_seen,
+            measured=self.measured,
+            products=self._products,
         )
         self._snapshot = Snapshot(self.model, self.optimizer)
         self._turns = Turns() if self.memory is None else self.memory.turns
@@ -340,10 +352,10 @@ class Learner:
             margins.before_update(slots)
         found = self._find_gradients(incoming, slots, passed)
         if margins is not None:
-            margins.learnt_from(found.outputs)
-        gram, weights, target = self._weigh(found)
+            margins.learnt_from(found.outputs, slots)
+        weighed = weigh(self.rule, found, self._products)
         check_untouched(incoming.inputs, incoming.versions)
-        self._descend(target, transaction, moves_last=moves_last)
+        length = self._descend(weighed.target, transaction, moves_last=moves_last)
         if self.memory is not None:
             self.memory.clock += 1
             if slots.shape[0]:
@@ -351,7 +363,11 @@ class Learner:
                 self.memory.mark_replayed(slots)
         if margins is not None:
             margins.after_update(slots)
-        return Update(found.losses, found.outputs, slots, len(incoming), gram, weights)
+        is_measured = weighed.weights is not None
+        return Update(
+            *(found.losses, found.outputs, slots, len(incoming)),
+            *(weighed.gram, weighed.weights, weighed.row, length if is_measured else None),
+        )
 
     def _retrieve(
         self, incoming: Batch, transaction: Transaction
@@ -362,7 +378,7 @@ class Learner:
         probe = VirtualStepProbe(
             *(self._network, self.memory, self.optimizer, incoming, transaction),
             passes=self.passes,
-            measures=self.rule.needs == "matrix" and self.passes != "grouped",
+            measures=self.rule.needs != "nothing" and self.passes != "grouped",
             columns=self.retrieval.columns,
         )
         slots = self.retrieval.select(self.memory, probe, self.generators["retrieval"])
@@ -378,37 +394,29 @@ class Learner:
         asked = Asked(fixed_weights(self.rule, slots.shape[0]), self.rule.groups)
         return find_gradients(self._network, plan, asked, incoming, replayed, passed)
 
-    def _weigh(self, found: Found) -> tuple[Tensor | None, Tensor | None, dict[str, Tensor]]:
-        """WEIGH them into w, unless the rule's weights are fixed: then w was taken at once."""
-        if not isinstance(found.gradients, Measurement):
-            return None, None, found.gradients
-        with torch.no_grad():
-            gram = check_gram(found.gradients.gram())
-            weights = checked_weights(self.rule(gram), gram, self.rule)
-            return gram, weights, found.gradients.combine(weights)
-
     def _descend(
         self, target: dict[str, Tensor], transaction: Transaction, *, moves_last: bool
-    ) -> None:
-        """Let the optimizer step along w."""
+    ) -> float:
+        """Let the optimizer step along w; return its length."""
         parameters = self._network.parameters
         is_plain = is_plain_sgd(self.optimizer)
-        longest = check_gradients(target)
+        length = check_gradients(target)
         if is_plain:
-            check_reach(self.optimizer, longest)
+            check_reach(self.optimizer, length)
         if moves_last:
             if not self._network.is_mode_free:
-                check_statistics(self.model)
+                check_statistics(self._network.with_statistics)
             transaction.write(plain_sgd_step(self.optimizer, parameters, target))
-            return
+            return length
         if not transaction.keeps_weights:
             transaction.on_failure(self._snapshot.take_weights())
             transaction.keeps_weights = True
         descend(self.optimizer, parameters, target)
         if not is_plain:
-            check_moved(self.model, parameters)
+            check_moved(self._network.with_statistics, parameters)
         elif not self._network.is_mode_free:
-            check_statistics(self.model)
+            check_statistics(self._network.with_statistics)
+        return length
 
     def _admit(self, incoming: Batch) -> Int64[Tensor, " admitted"]:
         """WHO asks for a slot; decided before the step, so that only they are measured."""
@@ -526,9 +534,9 @@ class Learner:
             path: A file that `save` wrote.
             changed: What this learner has otherwise on purpose: `"capacity"`, `"storage"`,
                 `"retrieval"`, `"replay"`, `"rule"`, `"optimizer"`, `"iterations"`, `"passes"`,
-                `"weighs"`, `"objective"`, `"predictor"`. A smaller memory goes on with a uniform
-                sample of the stored examples, a larger one with all of them; another storage,
-                optimizer or predictor starts without what the saved one remembered.
+                `"weighs"`, `"measured"`, `"objective"`, `"predictor"`. A smaller memory goes on
+                with a uniform sample of the stored examples, a larger one with all of them; another
+                storage, optimizer or predictor starts without what the saved one remembered.
 
         Raises:
             CheckpointError: the file is damaged, altered or of another learner. Nothing changed.
@@ -714,7 +722,7 @@ class Learner:
         """Remember what a pass may switch, draw or move."""
         network = self._network
         if self._may_draw or not network.is_settled or network.is_under_autocast:
-            transaction.on_failure(Surroundings(self.model, network.device).put_back)
+            transaction.on_failure(Surroundings(network.modules, network.device).put_back)
         transaction.on_failure(network.forget)
         transaction.on_failure(self._snapshot.take_buffers())
 

@@ -56,29 +56,48 @@ class MarginWatch:
 
     def before_update(self, slots: Int64[Tensor, " replayed"]) -> None:
         """Take margins of what is about to be replayed."""
-        if self._timing in ("replay", "both") and slots.numel():
+        if self._watches(slots) and not self._network.is_mode_free:
             self._replayed_before = self._margins_in(slots)
 
-    def learnt_from(self, outputs: object) -> None:
-        """Take the newcomers' margins from the pass that is about to teach them the first time."""
+    def learnt_from(self, outputs: object, slots: Int64[Tensor, " replayed"]) -> None:
+        """Take margins from the pass that is about to teach the model, where it gives the same.
+
+        Those of the newcomers the first time, and of what is replayed.
+
+        Args:
+            outputs: Of the incoming examples and, behind them, the replayed ones.
+            slots: Of the replayed ones.
+        """
         is_known = self._newcomers_before.numel() or self._logits_before is not None
-        if self._timing == "replay" or is_known or not len(self._newcomers):
+        asks_newcomers = self._timing != "replay" and not is_known and len(self._newcomers)
+        asks_replayed = self._watches(slots) and self._network.is_mode_free
+        if not (asks_newcomers or asks_replayed):
             return
-        if (
-            self._network.augments or self._draws.have_begun()
-        ):  # the pass was augmented, and margins are not taken so
-            self._newcomers_before = self._margins(self._newcomers)
+        if self._network.augments or self._draws.have_begun():
+            # The pass was augmented, and margins are not taken so.
+            if asks_newcomers:
+                self._newcomers_before = self._margins(self._newcomers)
+            if asks_replayed:
+                self._replayed_before = self._margins_in(slots)
             return
         if not isinstance(outputs, Tensor):
             raise TypeError(
                 "the storage policy measures margins, but the model's outputs are not one tensor "
                 "of a row an example; return a (examples, classes) tensor of logits."
             )
-        self._logits_before = outputs.index_select(0, self._admitted.to(outputs.device))
+        if asks_newcomers:
+            self._logits_before = outputs.index_select(0, self._admitted.to(outputs.device))
+        if asks_replayed:
+            labels = self._memory.labels[slots.to(self._memory.device)].to(outputs.device).long()
+            logits = outputs[outputs.shape[0] - slots.shape[0] :]
+            self._replayed_before = margins(logits, labels).float().cpu()
+
+    def _watches(self, slots: Int64[Tensor, " replayed"]) -> bool:
+        return self._timing in ("replay", "both") and slots.shape[0] > 0
 
     def after_update(self, slots: Int64[Tensor, " replayed"]) -> None:
         """Note the increments of what was replayed."""
-        if self._timing in ("replay", "both") and slots.numel():
+        if self._watches(slots):
             self._note(slots, self._margins_in(slots) - self._replayed_before)
 
     def after_step(self) -> Float[Tensor, " admitted"] | None:

@@ -22,8 +22,11 @@ class Update:
             if it answers with anything else, or not with a row an example.
         replayed_slots: Slots replayed, none while the memory is empty.
         num_incoming: How many of the examples are the incoming ones.
-        gram: Inner products of (g, g_1..g_K) where the rule needed them; row 0 is the incoming g.
-        weights: Weight of each of these gradients in the target gradient; likewise.
+        gram: Inner products of (g, g_1..g_K), row 0 the incoming g. None unless the rule needs all
+            of them or the learner was built with `measure_all=True`.
+        weights: Weight of each of these gradients in the target gradient, where they were measured.
+        row: <g, g_k> of these gradients and |g_k|^2, where the rule needed no more.
+        target_norm: |w|, where gradients were measured.
     """
 
     losses: Float[Tensor, " examples"]
@@ -32,6 +35,8 @@ class Update:
     num_incoming: int
     gram: Float[Tensor, "gradients gradients"] | None = None
     weights: Float[Tensor, " gradients"] | None = None
+    row: Float[Tensor, "two gradients"] | None = None
+    target_norm: float | None = None
 
     @property
     def incoming_losses(self) -> Float[Tensor, " incoming"]:
@@ -53,19 +58,27 @@ class Update:
     @property
     def incoming_norm(self) -> float | None:
         """|g|, where it was measured."""
-        return None if self.gram is None else float(self.gram[0, 0].clamp_min(0).sqrt())
+        squares = self._squared_lengths
+        return None if squares is None else float(squares[0].clamp_min(0).sqrt())
 
     @property
     def replayed_norms(self) -> Float[Tensor, " gradients"] | None:
         """|g_i|, where they were measured."""
-        return None if self.gram is None else self.gram.diagonal()[1:].clamp_min(0).sqrt()
+        squares = self._squared_lengths
+        return None if squares is None else squares[1:].clamp_min(0).sqrt()
 
     @property
-    def target_norm(self) -> float | None:
-        """|w|, where it was measured."""
-        if self.gram is None or self.weights is None:
-            return None
-        return float((self.weights @ self.gram @ self.weights).clamp_min(0).sqrt())
+    def replayed_products(self) -> Float[Tensor, " gradients"] | None:
+        """<g, g_i>, where they were measured."""
+        if self.row is not None:
+            return self.row[0, 1:]
+        return None if self.gram is None else self.gram[0, 1:]
+
+    @property
+    def _squared_lengths(self) -> Float[Tensor, " gradients"] | None:
+        if self.row is not None:
+            return self.row[1]
+        return None if self.gram is None else self.gram.diagonal()
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from typing import Any, Final
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from recollect import nested
-from recollect.choices import Weighs
-from recollect.gradients import Groups, mixes_examples
+from recollect.choices import Measured, Weighs
+from recollect.gradients import Groups, Products, mixes_examples
 from recollect.gradients.precision import running_autocast
 from recollect.models import GrowingHead, Projection
 from recollect.network.autocast import Autocast
@@ -19,7 +20,9 @@ from recollect.network.changes import ModelWatch
 from recollect.network.classes_seen import ClassesSeen
 from recollect.network.inputs.channels_last import channels_last, may_gain, takes_channels_last
 from recollect.network.inputs.preparing import Collate, Preparation, Transform
+from recollect.network.measured import measured_names
 from recollect.network.outputs import by_example, put_together
+from recollect.network.runaway import layers_with_statistics
 from recollect.network.ways.autograd import ByAutograd
 from recollect.network.ways.by_hand import ByHand, Chain
 from recollect.network.ways.contract import Numbers, Pass, Request, Way
@@ -43,7 +46,7 @@ _MODE_FREE: Final = frozenset(
 class Network:
     """A model, how examples become its input, and what is asked of its outputs."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what the learner was told of its passes
         self,
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
@@ -54,9 +57,11 @@ class Network:
         augment: Transform | None = None,
         weighs: Weighs = "losses",
         classes_seen: ClassesSeen | None = None,
+        measured: Measured = "all",
+        products: Products = "matrix",
     ) -> None:
         self.model, self._optimizer = model, optimizer
-        self._weighs = weighs
+        self._weighs, self._asked_measured, self._products = weighs, measured, products
         self.objective = objective
         self.classes_seen = classes_seen or ClassesSeen()
         self._preparation = Preparation(collate, transform, augment)
@@ -107,9 +112,13 @@ class Network:
             and (name in self._left_out or self._held.get(name, parameter) is not parameter)
         }
         self._held = {name: p for name, p in named.items() if id(p) in held}
+        #: All modules of the model: walking through a model takes as long as passing a small one.
+        self.modules: list[nn.Module] = list(self.model.modules())
         #: Whether training and evaluation mode are the same, so that no switching is needed.
-        self.is_mode_free = all(type(module) in _MODE_FREE for module in self.model.modules())
-        heads = [m for m in self.model.modules() if isinstance(m, GrowingHead)]
+        self.is_mode_free = all(type(module) in _MODE_FREE for module in self.modules)
+        self.with_statistics = layers_with_statistics(self.model)
+        self._has_batch_norm = any(isinstance(m, _BatchNorm) for m in self.modules)
+        heads = [m for m in self.modules if isinstance(m, GrowingHead)]
         self.head = heads[0] if len(heads) == 1 else None
         self._find_trainable()
         self._channels_last: bool | None = None if may_gain(self.model, self.device) else False
@@ -118,18 +127,21 @@ class Network:
         """Find out all that follows from which parameters are frozen."""
         trainable = [parameter.requires_grad for parameter in self._held.values()]
         self.parameters = {name: p for name, p in self._held.items() if p.requires_grad}
+        #: Names of the parameters that enter inner products; None for all.
+        self.measured = measured_names(self._asked_measured, self.model, self.parameters)
         self._by_autograd = ByAutograd(
             self.model,
             self.parameters,
             objective=self.objective,
             classes_seen=self.classes_seen,
             autocast=self._autocast,
+            measured=self.measured,
         )
         self.engine = self._by_autograd.engine
         plain = self.objective.is_cross_entropy
         chain = Chain.of(self.model, self.parameters) if plain else None
         limit = self.engine.limit_bytes
-        self._by_hand = None if chain is None else ByHand(chain, self.model, limit)
+        self._by_hand = None if chain is None else ByHand(chain, self.model, limit, self.measured)
         self.num_weights = sum(parameter.numel() for parameter in self.parameters.values())
         self._placed = next(iter(self.parameters.values()), self._placed)
         self._trainable = trainable  # last: until then, it is found out again
@@ -173,7 +185,7 @@ class Network:
         chooses alike.
         """
         if self._channels_last is None:
-            place = self.model, self.device
+            place = self.modules, self.device
             modes = partial(EvaluatingUnseen, *place), partial(LeavingNoTrace, *place)
             with LeavingNoTrace(*place), self.in_full_precision():  # a transform may draw
                 prepared = self._prepared(inputs)
@@ -185,6 +197,11 @@ class Network:
         Inner products, weights, scores and the optimizer keep the precision they have elsewhere.
         """
         return self._autocast.left(self.device)
+
+    @property
+    def mixes_examples(self) -> bool:
+        """Whether a layer, as it stands now, makes one example's loss depend on others."""
+        return self._has_batch_norm and mixes_examples(self.model)
 
     # --- passes that train ------------------------------------------------------------------------
 
@@ -200,22 +217,9 @@ class Network:
         scaled: where BatchNorm mixes examples, they are contributions to exactly ER's gradient, and
         a rule's weights go on the losses unless the learner was told otherwise (note P8).
         """
-        replayed = len(batch) - incoming
-        parts = tuple(size for size in (incoming, replayed) if size)
-        groups = Groups(((incoming,) if incoming else ()) + (1,) * replayed)
-        one_weight_for_all = len(groups) == 1
-        weighs_losses = (
-            self._weighs == "losses" and not one_weight_for_all and mixes_examples(self.model)
-        )
+        weighs_losses = self._weighs == "losses" and self.mixes_examples
         return self._measure(
-            batch,
-            Request(
-                partial(mean_weights, parts),
-                groups,
-                partial(_row_scales, incoming, replayed),
-                weighs_losses=weighs_losses,
-                is_joined=not incoming,
-            ),
+            batch, _request(incoming, len(batch) - incoming, weighs_losses, self._products)
         )
 
     def measure_groups(
@@ -248,22 +252,30 @@ class Network:
     def unseen(self) -> AbstractContextManager[None]:
         """Leave no trace of what is done in a block; free where there can be none."""
         if not self.is_mode_free:
-            return LeavingNoTrace(self.model, self.device)
+            return LeavingNoTrace(self.modules, self.device)
         return KeepingGenerators(self.device) if self.may_draw else nullcontext()
 
     def evaluating_unseen(self) -> AbstractContextManager[None]:
         """Do the same in evaluation mode."""
-        return self.unseen() if self.is_mode_free else EvaluatingUnseen(self.model, self.device)
+        return self.unseen() if self.is_mode_free else EvaluatingUnseen(self.modules, self.device)
 
     def same_draws(self) -> SameDraws:
         """From here on, let passes that are to be compared see the same augmentation."""
         return SameDraws(self.device if self.may_draw else None)
 
+    def prepared(self, batch: Batch) -> object:
+        """Return what the model takes for a batch."""
+        return self._views(batch)
+
     @torch.no_grad()
-    def look(self, batch: Batch) -> Float[Tensor, " examples"]:
-        """Return losses with the model in the mode it is in, leaving no trace."""
+    def look(self, prepared: object, batch: Batch) -> Float[Tensor, " examples"]:
+        """Return losses with the model in the mode it is in, leaving no trace.
+
+        Args:
+            prepared: What the model takes for the batch.
+            batch: The examples.
+        """
         with self.unseen():
-            prepared = self._views(batch)
             return self._way(prepared, batch).losses(prepared, batch)[1]
 
     @torch.no_grad()
@@ -342,6 +354,20 @@ class Network:
 
 def _lies_in(path: str, other: str) -> bool:
     return path != other and (not other or path.startswith(f"{other}."))
+
+
+@lru_cache(maxsize=64)
+def _request(incoming: int, replayed: int, weighs_losses: bool, products: Products) -> Request:
+    parts = tuple(size for size in (incoming, replayed) if size)
+    groups = Groups(((incoming,) if incoming else ()) + (1,) * replayed)
+    return Request(
+        partial(mean_weights, parts),
+        groups,
+        partial(_row_scales, incoming, replayed),
+        weighs_losses=weighs_losses and len(groups) > 1,  # one weight for all changes nothing
+        is_joined=not incoming or not replayed,
+        products=products,
+    )
 
 
 @lru_cache(maxsize=64)

@@ -142,7 +142,8 @@ def _by_group(network: Network, one: Pass, replayed: Batch, asked: Asked) -> Fou
         replayed.take(part).training() for part in torch.arange(len(replayed)).tensor_split(number)
     ]
     others = [network.differentiate(part, mean_of(part)) for part in parts]
-    gradients = _stacked([summed(found.gradients) for found in (one, *others)])
+    found = [summed(part.gradients) for part in (one, *others)]
+    gradients = _stacked(found, network.measured)
     return _all_of([one, *others], gradients)
 
 
@@ -183,7 +184,7 @@ def _added(first: Gradients, second: Gradients) -> Gradients:
     return {**second, **first, **dict(zip(both, sums, strict=True))}
 
 
-def _stacked(gradients: list[Gradients]) -> Measurement:
+def _stacked(gradients: list[Gradients], measured: frozenset[str] | None) -> Measurement:
     """Make a measurement of gradients that are written out."""
     names = dict.fromkeys(name for found in gradients for name in found)
     return Measurement.of_rows(
@@ -197,6 +198,7 @@ def _stacked(gradients: list[Gradients]) -> Measurement:
             for name in names
         },
         Groups((1,) * len(gradients)),
+        measured,
     )
 
 

@@ -18,9 +18,10 @@ def check_gradients(gradients: Mapping[str, Tensor]) -> float:
     """Refuse a gradient with NaN or infinity in it, or too large to be squared; name the parameter.
 
     Returns:
-        The longest parameter's gradient.
+        The length of the whole gradient.
     """
-    length = _longest(gradients.values())
+    norms = torch._foreach_norm([*gradients.values()]) if gradients else ()
+    length = math.hypot(*[norm.item() for norm in norms])
     if math.isfinite(length):
         return length
     for name, gradient in gradients.items():
@@ -48,35 +49,50 @@ def check_rates(optimizer: torch.optim.Optimizer) -> None:
             )
 
 
-def check_reach(optimizer: torch.optim.Optimizer, longest: float) -> None:
+def check_reach(optimizer: torch.optim.Optimizer, length: float) -> None:
     """Refuse a step of plain SGD that throws weights out of reach.
 
     Args:
         optimizer: It moves a weight by the learning rate times its gradient.
-        longest: The length of the longest gradient.
+        length: Of the gradient; no entry is larger.
     """
-    furthest = max(abs(float(group["lr"])) for group in optimizer.param_groups) * longest
+    furthest = max(abs(float(group["lr"])) for group in optimizer.param_groups) * length
     if furthest > LARGEST_WEIGHT:
         raise _out_of_reach(furthest)
 
 
-def check_moved(model: nn.Module, parameters: Mapping[str, nn.Parameter]) -> None:
-    """Refuse weights or statistics that are no numbers, or too large for a later step to count."""
+def check_moved(layers: Mapping[str, nn.Module], parameters: Mapping[str, nn.Parameter]) -> None:
+    """Refuse weights or statistics that are no numbers, or too large for a later step to count.
+
+    Args:
+        layers: From `layers_with_statistics`.
+        parameters: The weights.
+    """
     with torch.no_grad():
         largest = _longest(parameters.values())
     if not largest <= LARGEST_WEIGHT:  # which NaN is not, either
         raise _out_of_reach(largest)
-    check_statistics(model)
+    check_statistics(layers)
 
 
-def check_statistics(model: nn.Module) -> None:
+def layers_with_statistics(model: nn.Module) -> dict[str, nn.Module]:
+    """Return the layers that keep running means and variances, by path."""
+    return {
+        path: layer
+        for path, layer in model.named_modules()
+        if isinstance(layer, _NormBase) and layer._buffers
+    }
+
+
+def check_statistics(layers: Mapping[str, nn.Module]) -> None:
     """Refuse running means and variances that have overflowed."""
+    if not layers:
+        return
     statistics = [
         (path, name, statistic)
-        for path, layer in model.named_modules()
-        if isinstance(layer, _NormBase)
-        for name, statistic in layer.named_buffers(recurse=False)
-        if statistic.is_floating_point()
+        for path, layer in layers.items()
+        for name, statistic in layer._buffers.items()
+        if statistic is not None and statistic.is_floating_point()
     ]
     if math.isfinite(_longest(statistic for _, _, statistic in statistics)):
         return

@@ -1,14 +1,16 @@
 """Put a model's buffers back, also those it replaces instead of filling."""
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor, nn
 
 
 class BufferCopies:
-    """Which tensor stands under each buffer's name, and what it holds."""
+    """Which tensor stands under each buffer's name of some modules, and what it holds."""
 
-    def __init__(self, model: nn.Module) -> None:
-        self._owners = [module for module in model.modules() if module._buffers]
+    def __init__(self, modules: Iterable[nn.Module]) -> None:
+        self._owners = [module for module in modules if module._buffers]
         self._kept: list[tuple[nn.Module, dict[str, Tensor | None], list[Tensor]]] = []
 
     def take(self) -> None:

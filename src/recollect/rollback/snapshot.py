@@ -17,7 +17,7 @@ class Snapshot:
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         self._parameters, self._optimizer = list(model.parameters()), optimizer
-        self._buffers = BufferCopies(model)
+        self._buffers = BufferCopies(model.modules())
         self._weights = _Copies()
 
     def take_buffers(self) -> Callable[[], None]:

@@ -1,5 +1,7 @@
 """What a step switches on its way and an interrupt may leave switched."""
 
+from collections.abc import Iterable
+
 import torch
 from torch import nn
 
@@ -10,13 +12,13 @@ class Surroundings:
     """Modes of the model's modules, autocast, and torch's own generators, as they are now.
 
     Args:
-        model: Its modules have modes.
+        modules: All of a model's; they have modes.
         device: Where it lives.
     """
 
-    def __init__(self, model: nn.Module, device: torch.device) -> None:
+    def __init__(self, modules: Iterable[nn.Module], device: torch.device) -> None:
         self._device = device
-        self._modes = [(module, module.training) for module in model.modules()]
+        self._modes = [(module, module.training) for module in modules]
         self._drawn = generator_states(device)
         kind = device.type
         self._autocast: tuple[bool, torch.dtype] | None = None

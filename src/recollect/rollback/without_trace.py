@@ -1,5 +1,6 @@
 """Look at a model and leave no trace: its modes, its buffers and torch's generators."""
 
+from collections.abc import Sequence
 from types import TracebackType
 
 import torch
@@ -10,10 +11,10 @@ from recollect.rollback.generators import KeepingGenerators
 
 
 class LeavingNoTrace:
-    """Put the model's buffers and torch's generators back behind a block, to the bit."""
+    """Put buffers of a model's modules and torch's generators back behind a block, to the bit."""
 
-    def __init__(self, model: nn.Module, device: torch.device) -> None:
-        self._buffers, self._generators = BufferCopies(model), KeepingGenerators(device)
+    def __init__(self, modules: Sequence[nn.Module], device: torch.device) -> None:
+        self._buffers, self._generators = BufferCopies(modules), KeepingGenerators(device)
 
     def __enter__(self) -> None:
         self._buffers.take()
@@ -32,14 +33,13 @@ class LeavingNoTrace:
 class EvaluatingUnseen:
     """Switch to evaluation mode in a block and leave no trace of what happens in it."""
 
-    def __init__(self, model: nn.Module, device: torch.device) -> None:
-        self._model, self._unseen = model, LeavingNoTrace(model, device)
+    def __init__(self, modules: Sequence[nn.Module], device: torch.device) -> None:
+        self._modules, self._unseen = modules, LeavingNoTrace(modules, device)
 
     def __enter__(self) -> None:
         self._unseen.__enter__()
-        self._training = [module for module in self._model.modules() if module.training]
-        for module in self._training:
-            module.training = False
+        self._training = [module for module in self._modules if module.training]
+        _set_modes(self._training, training=False)
 
     def __exit__(
         self,
@@ -47,6 +47,15 @@ class EvaluatingUnseen:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for module in self._training:
-            module.training = True
+        _set_modes(self._training, training=True)
         self._unseen.__exit__(kind, error, trace)
+
+
+def _set_modes(modules: Sequence[nn.Module], *, training: bool) -> None:
+    """Set the mode of each module, without asking whether it is a parameter: it has one already."""
+    for module in modules:
+        own = vars(module)
+        if "training" in own and type(module).__setattr__ is nn.Module.__setattr__:
+            own["training"] = training
+        else:
+            module.training = training

@@ -1,6 +1,8 @@
 """Experience replay's rule on gradients that are clipped one by one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Annotated, ClassVar, final
 
 from jaxtyping import Float
@@ -9,7 +11,7 @@ from typing_extensions import override
 
 from recollect.ranges import Log
 from recollect.rules.checks import check_positive
-from recollect.rules.rule import Rule
+from recollect.rules.rule import Needs, Rule
 
 
 @final
@@ -40,6 +42,7 @@ class ClippedSum(Rule):
         Differential Privacy).
     """
 
+    needs: ClassVar[Needs] = "row"
     draws: ClassVar[bool] = False
 
     replay_weight: Annotated[float, Log(1.0, 60.0)] = 20.0
@@ -53,4 +56,13 @@ class ClippedSum(Rule):
         lengths = gram.diagonal().clamp_min(0).sqrt()  # |g_k|; rounding can leave -0.0
         weights = (self.replay_weight * self.clip / (len(gram) - 1)) / lengths.clamp_min(self.clip)
         weights[0] = 1
+        return weights
+
+    @override
+    def row_weights(
+        self, products: Sequence[float], squared_lengths: Sequence[float]
+    ) -> Sequence[float]:
+        longest = self.replay_weight * self.clip / (len(products) - 1)
+        weights = [longest / max(sqrt(max(s, 0.0)), self.clip) for s in squared_lengths]
+        weights[0] = 1.0
         return weights

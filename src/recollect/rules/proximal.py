@@ -10,7 +10,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from recollect.rules.checks import check_proximal
-from recollect.rules.rule import Rule
+from recollect.rules.rule import Needs, Rule
 
 Objective = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -53,6 +53,12 @@ class ProximalRule(Rule):
 
     def __post_init__(self) -> None:
         check_proximal(step_size=self.step_size, steps=self.steps, pull=self.pull)
+
+    @property
+    @override
+    def needs(self) -> Needs:
+        """From w = g, the first step asks for <g, g_i> and lengths alone."""
+        return "row" if self.steps == 1 else "matrix"
 
     @override
     def __call__(self, gram: Float[Tensor, "gradients gradients"]) -> Float[Tensor, " gradients"]:

@@ -1,13 +1,14 @@
 """What a rule is."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-Needs = Literal["nothing", "matrix"]
+Needs = Literal["nothing", "row", "matrix"]
 
 
 class Rule(ABC):
@@ -22,9 +23,16 @@ class Rule(ABC):
     not call the rule.
     """
 
-    #: What must be measured: `"matrix"`, all inner products, or `"nothing"`. A rule whose weights
-    #: never depend on the gradients saves the learner the measuring; see `fixed_weights`.
-    needs: ClassVar[Needs] = "matrix"
+    @property
+    def needs(self) -> Needs:
+        """What must be measured for it; a class attribute may say so as well.
+
+        `"matrix"`: all inner products. `"row"`: those with g and every gradient's own length, row 0
+        of the matrix and its diagonal; see `row_weights`. `"nothing"`: the weights never depend on
+        the gradients; see `fixed_weights`. The less a rule needs, the faster is a step.
+        """
+        return "matrix"
+
     #: Whether it may draw from torch's own generator, which the learner then looks after.
     draws: ClassVar[bool] = True
     #: In how many groups of equal size it averages the g_i first; None if it does not.
@@ -33,6 +41,23 @@ class Rule(ABC):
     @abstractmethod
     def __call__(self, gram: Float[Tensor, "gradients gradients"]) -> Float[Tensor, " gradients"]:
         """Return one weight per gradient, from the inner products of all pairs of gradients."""
+
+    def row_weights(
+        self, products: Sequence[float], squared_lengths: Sequence[float]
+    ) -> Sequence[float]:
+        """Return the weights of g and g_1..g_K of a rule that needs a row.
+
+        By default, what the rule answers to a matrix in which all else is zero. A rule whose
+        arithmetic on these few numbers is faster without tensors says it here again.
+
+        Args:
+            products: <g, g> and <g, g_1>..<g, g_K>.
+            squared_lengths: |g|^2 and |g_1|^2..|g_K|^2.
+        """
+        gram = torch.tensor(squared_lengths, dtype=torch.float64).diag()
+        gram[0] = gram[:, 0] = torch.tensor(products, dtype=torch.float64)
+        weights: list[float] = self(gram).tolist()
+        return weights
 
     def fixed_weights(self, replayed: int) -> tuple[float, ...]:
         """Return the weights of g and g_1..g_K of a rule that needs nothing.

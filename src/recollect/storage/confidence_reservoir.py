@@ -105,10 +105,13 @@ class ConfidenceReservoir(Storage):
             classes = held.numpy()
         for slot, score in zip(taken, own_scores, strict=False):
             scores[slot] = score
+        # By shares of clamped scores, weights change where a slot is taken, and nowhere else.
+        by_shares = self._draws_by_shares and classes is None
+        weights = np.maximum(scores, 0) if by_shares else scores
         for newcomer in range(len(taken), labels.shape[0]):
-            slot = self._victim(scores, classes, rng)
+            slot = _drawn(weights, rng) if by_shares else self._victim(scores, classes, rng)
             taken.append(slot)
-            scores[slot] = own_scores[newcomer]
+            weights[slot] = max(own_scores[newcomer], 0.0) if by_shares else own_scores[newcomer]
             if classes is not None:
                 classes[slot] = int(labels[newcomer])
         return Placement(torch.tensor(taken), scores=arriving, stored_scores=stored_scores)
@@ -118,8 +121,10 @@ class ConfidenceReservoir(Storage):
 
         Their scores are then all that is looked at; the memory's column is not brought up to date.
         """
-        by_shares = self.pick == "proportional" and self.negative == "clamp"
-        if not (by_shares and memory.is_full and len(memory) >= LARGE) or self.within_class:
+        if (
+            not (self._draws_by_shares and memory.is_full and len(memory) >= LARGE)
+            or self.within_class
+        ):
             return []
         return draw_by_proposals(
             len(memory),
@@ -128,6 +133,10 @@ class ConfidenceReservoir(Storage):
             arriving.clamp_min(0).tolist(),
             rng,
         )
+
+    @property
+    def _draws_by_shares(self) -> bool:
+        return self.pick == "proportional" and self.negative == "clamp"
 
     def scores(
         self, memory: Memory, slots: Int64[Tensor, " slots"] | None = None
@@ -149,14 +158,19 @@ class ConfidenceReservoir(Storage):
     def _choose(self, scores: Scores, rng: torch.Generator) -> int:
         if self.pick == "highest":
             return int(scores.argmax())
-        weights = np.maximum(scores, 0) if self.negative == "clamp" else scores - scores.min()
-        # Not torch.multinomial, which stops at 2^24 entries.
-        cumulative = weights.cumsum(dtype=np.float64)
-        total = float(cumulative[-1])
-        if not total > 0:  # nothing tells the slots apart
-            return int(torch.randint(len(weights), (), generator=rng))
-        drawn = torch.rand(1, generator=rng, dtype=torch.float64).item() * total
-        return min(int(cumulative.searchsorted(drawn, side="right")), len(weights) - 1)
+        return _drawn(
+            np.maximum(scores, 0) if self.negative == "clamp" else scores - scores.min(), rng
+        )
+
+
+def _drawn(weights: Scores, rng: torch.Generator) -> int:
+    """Draw a slot in proportion to its weight. Not torch.multinomial, which stops at 2^24."""
+    cumulative = weights.cumsum(dtype=np.float64)
+    total = float(cumulative[-1])
+    if not total > 0:  # nothing tells the slots apart
+        return int(torch.randint(len(weights), (), generator=rng))
+    drawn = torch.rand(1, generator=rng, dtype=torch.float64).item() * total
+    return min(int(cumulative.searchsorted(drawn, side="right")), len(weights) - 1)
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -15,7 +15,7 @@ def check_rule(rule: Rule, *, order_matters: bool = False) -> None:
     The rule must return one finite weight per gradient, in the dtype of the Gram matrix, from one
     replayed gradient up, also where gradients vanish, cancel or depend on each other. The same Gram
     matrix must give the same weights. The rule must not change the Gram matrix or global
-    generators, and must not read the matrix if it says that it needs nothing. When replayed
+    generators, and must not read more of the matrix than it says that it needs. When replayed
     gradients change places, their weights must change places with them.
 
     Args:
@@ -41,6 +41,8 @@ def check_rule(rule: Rule, *, order_matters: bool = False) -> None:
         _check_order(rule)
     if rule.needs == "nothing":
         _check_blindness(rule)
+    if rule.needs == "row":
+        _check_row(rule)
 
 
 def _cases() -> Iterator[tuple[str, Tensor]]:
@@ -118,4 +120,25 @@ def _check_blindness(rule: Rule) -> None:
                 rule,
                 'read the Gram matrix though its `needs` is "nothing"; the learner then hands it '
                 'one without meaning. Set `needs` to "matrix".',
+            )
+
+
+def _check_row(rule: Rule) -> None:
+    for title, gradients in _cases():
+        gram = gradients @ gradients.T
+        row = gram.diagonal().diag()
+        row[0] = row[:, 0] = gram[0]
+        weights = rule(gram)
+        if not torch.allclose(rule(row), weights, rtol=1e-9, atol=1e-12):
+            fail(
+                rule,
+                "read more of the Gram matrix than row 0 and the diagonal though its `needs` is "
+                f'"row" ({title}); the rest is not measured then. Set `needs` to "matrix".',
+            )
+        answer = rule.row_weights(gram[0].tolist(), gram.diagonal().tolist())
+        if not torch.allclose(weights.new_tensor(answer), weights, rtol=1e-9, atol=1e-12):
+            fail(
+                rule,
+                f"gave other weights by `row_weights` than for the matrix ({title}); make both "
+                "the same formula.",
             )

@@ -55,6 +55,11 @@ def assert_equal(found: Measurement, rows: dict[str, Tensor], *, rtol: float = 1
     """Compare the inner products and a weighted sum with gradients that are written out."""
     gram = gram_of(list(rows.values()))
     torch.testing.assert_close(found.gram(), gram, rtol=rtol, atol=rtol * _largest(gram))
+    row = torch.stack((gram[0], gram.diagonal()))
+    torch.testing.assert_close(found.row(), row, rtol=rtol, atol=rtol * _largest(gram))
+    along = {name: written[-1] for name, written in rows.items()}
+    products = found.products_with(along)
+    torch.testing.assert_close(products, gram[-1], rtol=rtol, atol=rtol * _largest(gram))
     weights = torch.linspace(-1, 2, len(gram), dtype=gram.dtype)
     combined = found.combine(weights)
     for name, written in rows.items():

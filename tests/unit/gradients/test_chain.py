@@ -9,7 +9,12 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from recollect.models import mlp, seeded
-from recollect.network.ways.by_hand import Chain, cross_entropy_by_hand, cross_entropy_cotangents
+from recollect.network.ways.by_hand import (
+    Chain,
+    cross_entropy_by_hand,
+    cross_entropy_cotangents,
+    gradients_of,
+)
 
 MODELS: dict[str, Callable[[], nn.Sequential]] = {
     "the usual one": lambda: mlp(12, 3, hidden=(7, 5)),
@@ -53,10 +58,10 @@ def test_losses_and_gradients_equal_autograds_to_the_bit(name: str, frozen: tupl
         passed = chain.forward(x)
         losses, log_probabilities = cross_entropy_by_hand(passed[-1], y)
         at_logits = cross_entropy_cotangents(log_probabilities, y, coefficients)
-        factors = chain.backward(passed, at_logits)
+        layers = chain.backward(passed, at_logits)
     expected_losses, expected = by_autograd(model, x, y, coefficients, parameters)
     assert torch.equal(losses, expected_losses)
-    gradients = chain.gradients(factors)
+    gradients = gradients_of(layers)
     assert gradients.keys() == expected.keys()
     for key, gradient in expected.items():
         assert torch.equal(gradients[key], gradient), key

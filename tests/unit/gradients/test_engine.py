@@ -279,6 +279,9 @@ def test_inner_products_and_weighted_sums_equal_the_oracle(
     torch.testing.assert_close(
         measured.gram(), gram_of(list(grouped.values())), rtol=1e-9, atol=1e-12
     )
+    gram = gram_of(list(grouped.values()))
+    row = torch.stack((gram[0], gram.diagonal()))
+    torch.testing.assert_close(measured.row(), row, rtol=1e-9, atol=1e-12)
     weights = torch.linspace(-1, 2, len(sizes), dtype=torch.float64)
     combined = measured.combine(weights)
     for key, found in grouped.items():
@@ -294,7 +297,10 @@ def test_gradients_of_two_passes_join_into_one_measurement(name: str) -> None:
     second, later = measure(model, inputs[2:], labels[2:], (1,) * 4)
     joined = first.join(second)
     flat_rows = [torch.cat((rows[key].sum(0, keepdim=True), later[key])) for key in rows]
-    torch.testing.assert_close(joined.gram(), gram_of(flat_rows), rtol=1e-9, atol=1e-12)
+    gram = gram_of(flat_rows)
+    torch.testing.assert_close(joined.gram(), gram, rtol=1e-9, atol=1e-12)
+    row = torch.stack((gram[0], gram.diagonal()))
+    torch.testing.assert_close(joined.row(), row, rtol=1e-9, atol=1e-12)
     weights = torch.linspace(-1, 2, 5, dtype=torch.float64)
     combined = joined.combine(weights)
     for key, found in zip(rows, flat_rows, strict=True):

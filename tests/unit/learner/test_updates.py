@@ -357,7 +357,7 @@ def test_measured_gradients_add_up_to_the_plain_sum(
 
 
 def test_the_report_holds_the_inner_products_and_weights_of_the_update() -> None:
-    world = run(learner("er-p", dtype=DOUBLE), stream(4, dtype=DOUBLE))
+    world = run(learner("er-p", dtype=DOUBLE, measure_all=True), stream(4, dtype=DOUBLE))
     before, (inputs, labels) = copy.deepcopy(world.model), contents(world)
     batch = stream(1, seed=8, dtype=DOUBLE)[0]
     (update,) = world.observe(*batch).updates
@@ -371,6 +371,7 @@ def test_the_report_holds_the_inner_products_and_weights_of_the_update() -> None
     torch.testing.assert_close(update.gram, rows @ rows.T)
     assert update.incoming_norm == pytest.approx(float(rows[0].norm()))
     torch.testing.assert_close(update.replayed_norms, rows[1:].norm(dim=1))
+    torch.testing.assert_close(update.replayed_products, rows[1:] @ rows[0])
     assert update.target_norm == pytest.approx(float((update.weights @ rows).norm()))
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table
@@ -10,9 +11,12 @@ from rich.table import Table
 from recollect.cli.terminal.progress import duration
 from recollect.experiments.executors.workforce import num_at_once
 from recollect.experiments.records.store import Store
+from recollect.experiments.running.half_precision import bfloat16_ratio
 from recollect.experiments.running.machine import usable_cores
 from recollect.experiments.running.missing import MissingRuns, missing_runs
 from recollect.experiments.specs.cell import Cell
+
+_PAYS: Final = 0.9  # of float32's time; what is gained above this is within the noise
 
 
 def show_missing(
@@ -27,8 +31,10 @@ def show_missing(
     """Print the runs that the store lacks, cell by cell, with times estimated from its records."""
     num_workers = num_at_once(on, workers or usable_cores())
     missing = missing_runs(cells, seeds, Store(out))
+    ratio = bfloat16_ratio(missing[0].cell) if missing else None
     if is_json:
-        print(json.dumps({"event": "missing", "rows": [_facts(runs) for runs in missing]}))
+        rows = [_facts(runs) for runs in missing]
+        print(json.dumps({"event": "missing", "rows": rows, "bfloat16_ratio": ratio}))
         return
     console = Console()
     console = console if console.is_terminal else Console(width=140)
@@ -36,6 +42,8 @@ def show_missing(
         console.print(_table(missing), highlight=False)
     told = _in_all(missing, len(cells) * len(seeds), num_workers)
     console.print(told, highlight=False)
+    if ratio is not None:
+        console.print(_of_bfloat16(ratio), highlight=False)
 
 
 def _table(missing: Sequence[MissingRuns]) -> Table:
@@ -71,6 +79,13 @@ def _in_all(missing: Sequence[MissingRuns], num_wanted: int, workers: int) -> st
     if num_unknown := sum(runs.num_runs for runs in missing if runs.seconds is None):
         told += f" No record tells how long {num_unknown:,} of them take."
     return told
+
+
+def _of_bfloat16(ratio: float) -> str:
+    told = f"A step in bfloat16 takes {ratio:.2f} times that in float32 on this processor"
+    if ratio < _PAYS:
+        return f'{told}: --set learner.dtype="bfloat16" makes cells of their own.'
+    return f"{told}: stay with float32."
 
 
 def _time(seconds: float | None) -> str:

@@ -26,8 +26,14 @@ from recollect.learner import Learner
 from recollect.models import BUILDERS, seeded, with_projection
 
 
-def build(cell: Cell, seed: int) -> tuple[Benchmark, Learner]:
-    """Build what a cell describes: a benchmark at its beginning, a learner that knows nothing."""
+def build(cell: Cell, seed: int, *, measure_all: bool = False) -> tuple[Benchmark, Learner]:
+    """Build what a cell describes: a benchmark at its beginning, a learner that knows nothing.
+
+    Args:
+        cell: What to build.
+        seed: All randomness follows from it.
+        measure_all: As for `Learner`: for who looks at inner products, and changes nothing.
+    """
     built = own_benchmark(cell, seed) if cell.protocol == OWN else _benchmark(cell, seed)
     built = replace(built, stream=arriving(built.stream, cell.stream, seed))
     method = with_own_parts(cell.base, {key: v for key, v in cell.parts.items() if key in PARTS})
@@ -47,6 +53,7 @@ def build(cell: Cell, seed: int) -> tuple[Benchmark, Learner]:
         transform=transform,
         augment=_augmentation(cell.learner.get("augment", [])),
         **{name: cell.learner[name] for name in LEARNER if name in cell.learner},
+        measure_all=measure_all,
         **sizes,
         **cell.options,
     )

@@ -27,7 +27,12 @@ _ALWAYS_OF_THE_STREAM: Final = {
     "validation_per_segment",
     "data",
 }
-_USUAL_OF_THE_LEARNER: Final[Settings] = {"weighs": "losses", "augment": [], "dtype": "float32"}
+_USUAL_OF_THE_LEARNER: Final[Settings] = {
+    "weighs": "losses",
+    "measured": "all",
+    "augment": [],
+    "dtype": "float32",
+}
 
 # What own data is run with where its spec says nothing.
 _OWN_RECIPE: Final = Recipe("", "unit", Defaults())

@@ -40,7 +40,7 @@ _KINDS: Final[Mapping[str, type]] = {
 # What a table, or `recollect.method`, says of the learner and not of its parts.
 _TAKEN: Final = frozenset(
     {*_KINDS, "base", "found", "lr", "name", "model", "optimizer", "capacity", "seed"}
-    | {*LEARNER, *LEARNER_CODE, "memory_device"}
+    | {*LEARNER, *LEARNER_CODE, "measure_all", "memory_device"}
 )
 
 

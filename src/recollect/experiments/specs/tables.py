@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from recollect.choices import Passes, Precision, Weighs
+from recollect.choices import Measured, Passes, Precision, Weighs
 from recollect.suggestions import nearest, shown
 
 Problem = tuple[str, str]
@@ -81,6 +81,7 @@ class LearnerTable(_Table):
     iterations: _Count | None = None
     passes: Passes = "joint"
     weighs: Weighs = "losses"
+    measured: Measured = "all"
     augment: Any = None
     dtype: Precision = "float32"
 

@@ -13,7 +13,7 @@ from recollect.gradients.formulas.table import formula
 from recollect.gradients.formulas.visit import Visit
 from recollect.gradients.groups import Groups
 from recollect.gradients.rows.layout import RowLabels
-from recollect.gradients.share import Share, add_row_products
+from recollect.gradients.share import RowSum, Share, add_row_products
 
 
 @final
@@ -41,13 +41,25 @@ class EmbeddingShare(Share):
 
     @override
     def add_gram(self, by_example: Tensor, by_group: Tensor) -> None:
-        # Of the table, only the entries that somebody looked up.
+        tables = self._small_tables()
+        if tables is None:
+            self._add_products(by_example)
+        else:
+            add_row_products(by_group, tables)
+
+    @override
+    def add_row(self, row: RowSum) -> None:
+        tables = self._small_tables()
+        if tables is None:
+            self._add_products(row.by_example)
+        else:
+            row.add_rows(tables)
+
+    def _small_tables(self) -> Float[Tensor, "groups entries width"] | None:
+        """Write out the entries that somebody looked up; None if they are too many."""
         entries, numbers = torch.unique(self._indices, return_inverse=True)
         size = len(self.groups) * entries.numel() * self._cotangents[0, 0].nbytes
-        if size <= self._limit_bytes:
-            add_row_products(by_group, self._tables(numbers, entries.numel()))
-        else:
-            self._add_products(by_example)
+        return self._tables(numbers, entries.numel()) if size <= self._limit_bytes else None
 
     def _add_products(self, by_example: Tensor) -> None:
         examples, positions = self._indices.shape

@@ -1,7 +1,7 @@
 """Linear layers: the gradient of example i is d_i^T a_i, and need not be written out."""
 
-from collections.abc import Sequence
-from typing import TypeGuard, final
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeGuard, final
 
 import torch
 from jaxtyping import Float
@@ -12,7 +12,10 @@ from recollect.gradients.formulas.table import formula
 from recollect.gradients.formulas.visit import Visit
 from recollect.gradients.groups import Groups
 from recollect.gradients.precision import as_precise_as
-from recollect.gradients.share import Share, add_row_products, combine_rows
+from recollect.gradients.share import RowSum, Share, add_row_products, combine_rows
+
+#: Rows up to which products of all pairs are the fastest way: calls cost more than arithmetic.
+FEW: Final = 64
 
 
 @final
@@ -64,6 +67,18 @@ class LinearShare(Share):
             self._add_weight_rows(by_group)
 
     @override
+    def add_row(self, row: RowSum) -> None:
+        if self._products_are_cheapest():
+            self._add_products(row.by_example)
+        elif self._positions == 1 and self.groups.has_singles_behind_first:
+            self._add_row_of_factors(row)
+        else:
+            if self._bias is not None:
+                row.add_rows(self._bias_rows())
+            if self._weight is not None:
+                self._add_row_of_weight_rows(row)
+
+    @override
     def combine(self, weights: Float[Tensor, " groups"]) -> dict[str, Tensor]:
         combined: dict[str, Tensor] = {}
         by_row = self.groups.spread(weights)
@@ -90,8 +105,9 @@ class LinearShare(Share):
             written[self._bias] = self._bias_rows()
         return written
 
+    @override
     def products_with(
-        self, others: dict[str, Float[Tensor, "others ..."]]
+        self, others: Mapping[str, Float[Tensor, "others ..."]]
     ) -> Float[Tensor, "others groups"]:
         """Inner products of other gradients of this layer with each of these.
 
@@ -164,6 +180,13 @@ class LinearShare(Share):
         fits = rows**2 * self._activations.element_size() <= self._limit_bytes
         return by_products <= written_out and fits
 
+    def _products_are_cheapest(self) -> bool:
+        """Whether products of all pairs of rows are cheaper than a row's own ways."""
+        (rows, fan_in), fan_out = self._activations.shape, self._cotangents.shape[1]
+        by_products = rows**2 * (fan_in + fan_out)
+        fits = rows**2 * self._activations.element_size() <= self._limit_bytes
+        return (rows <= FEW or by_products <= rows * fan_in * fan_out) and fits
+
     def _add_products(self, by_example: Tensor) -> None:
         outer = self._cotangents @ self._cotangents.T
         if self._weight is None:
@@ -195,14 +218,63 @@ class LinearShare(Share):
         for chunk in torch.split(self._cotangents, width, dim=1):
             add_row_products(by_group, self._rows_of(chunk))
 
+    def _add_row_of_factors(self, row: RowSum) -> None:
+        """Write the first gradient out, and no other."""
+        count = self.groups.sizes[0]
+        d, a = self._cotangents[:count], self._activations[:count]
+        first: dict[str, Tensor] = {}
+        if self._weight is not None:
+            written = d.T @ a
+            first[self._weight] = (written.T if self._transposed else written)[None]
+        if self._bias is not None:
+            first[self._bias] = d.sum(0, keepdim=True)
+        products, squares = row.by_group
+        found = self.products_with(first)[0]
+        products += found
+        squares[0] += found[0]
+        squares[1:] += self.squared_lengths()[count:]
+
+    def squared_lengths(self) -> Float[Tensor, " examples"]:
+        """Return |d_i^T a_i|^2 of each example, summed over pairs of its positions."""
+        count = self.groups.num_examples
+        if self._positions == 1:
+            of_outputs = self._cotangents.square().sum(1)
+            if self._weight is None:
+                return of_outputs
+            of_inputs = self._activations.square().sum(1)
+            return of_outputs * (of_inputs + 1 if self._bias is not None else of_inputs)
+        d = self._cotangents.reshape(count, self._positions, -1)
+        products = d @ d.transpose(1, 2)
+        if self._weight is not None:
+            a = self._activations.reshape(count, self._positions, -1)
+            between_inputs = a @ a.transpose(1, 2)
+            if self._bias is not None:
+                between_inputs += 1
+            products *= between_inputs
+        return products.sum((1, 2))
+
+    def _add_row_of_weight_rows(self, row: RowSum) -> None:
+        fan_in, fan_out = self._activations.shape[1], self._cotangents.shape[1]
+        row_bytes = len(self.groups) * fan_in * self._activations.element_size()
+        width = max(1, self._limit_bytes // row_bytes)
+        if width >= fan_out:
+            self._weight_rows = self._rows_of(self._cotangents)
+            row.add_rows(self._weight_rows)
+            return
+        for chunk in torch.split(self._cotangents, width, dim=1):
+            row.add_rows(self._rows_of(chunk))
+
     def _rows_of(self, cotangents: Tensor) -> Float[Tensor, "groups outputs inputs"]:
-        parts, positions = [], self._positions
+        fan_in, fan_out = self._activations.shape[1], cotangents.shape[1]
+        positions = self._positions
+        written, first = cotangents.new_empty(len(self.groups), fan_out, fan_in), 0
         for run in self.groups.runs():
             rows = slice(run.start * positions, run.stop * positions)
-            d = cotangents[rows].reshape(run.count, -1, cotangents.shape[1])
-            a = self._activations[rows].reshape(run.count, -1, self._activations.shape[1])
-            parts.append(torch.bmm(d.transpose(1, 2), a))
-        return torch.cat(parts)
+            d = cotangents[rows].reshape(run.count, -1, fan_out)
+            a = self._activations[rows].reshape(run.count, -1, fan_in)
+            torch.bmm(d.transpose(1, 2), a, out=written[first : first + run.count])
+            first += run.count
+        return written
 
 
 def _sum_positions(products: Tensor, positions: int) -> Float[Tensor, "examples examples"]:

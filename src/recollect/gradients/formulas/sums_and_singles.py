@@ -8,7 +8,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from recollect.gradients.formulas.linear import LinearShare
-from recollect.gradients.share import ExplicitShare, Share
+from recollect.gradients.share import ExplicitShare, RowSum, Share
 
 
 @final
@@ -36,6 +36,15 @@ class SumsAndSinglesShare(Share):
         across = self._singles.products_with(self._sums.rows())
         by_group[:count, count:] += across
         by_group[count:, :count] += across.T
+
+    @override
+    def add_row(self, row: RowSum) -> None:
+        sums, count = self._sums.rows(), len(self._sums.groups)
+        for written in sums.values():
+            row.add_rows(written)
+        products, squares = row.by_group[:, count:]
+        products += self._singles.products_with({n: rows[:1] for n, rows in sums.items()})[0]
+        squares += self._singles.squared_lengths()
 
     @override
     def combine(self, weights: Float[Tensor, " groups"]) -> dict[str, Tensor]:

@@ -328,6 +328,8 @@ def _parts(learner: "Learner") -> dict[str, object]:
         parts["predictor"] = describe(learner.predictor)
     if learner.label_map is not None:
         parts["label map"] = True
+    if learner.measured != "all":  # which checkpoints of before do not say
+        parts["measured"] = learner.measured
     if any(isinstance(layer, _BatchNorm) for layer in learner.model.modules()):
         # Elsewhere it decides nothing, and must not part checkpoints from learners.
         parts["weighs"] = learner.weighs

@@ -50,7 +50,7 @@ def _remember(learner: "Learner", transaction: Transaction) -> None:
         if type(module).get_extra_state is not torch.nn.Module.get_extra_state:
             kept = copy.deepcopy(module.get_extra_state())
             transaction.on_failure(partial(module.set_extra_state, kept))
-    around = Surroundings(learner.model, next(learner.model.parameters()).device)
+    around = Surroundings([*learner.model.modules()], next(learner.model.parameters()).device)
     transaction.on_failure(around.put_back)
     optimizer = learner.optimizer
     state, groups = optimizer.state, optimizer.param_groups

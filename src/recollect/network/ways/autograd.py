@@ -35,6 +35,7 @@ class ByAutograd(Way):
         objective: What is asked of outputs.
         classes_seen: Those of the stream so far, if the objective asks.
         autocast: The precision that passes run in.
+        measured: Names of the parameters that enter inner products; None for all.
     """
 
     def __init__(
@@ -45,12 +46,14 @@ class ByAutograd(Way):
         objective: Objective,
         classes_seen: ClassesSeen,
         autocast: Autocast,
+        measured: frozenset[str] | None = None,
     ) -> None:
         self._model, self._parameters = model, parameters
         self._objective, self._classes_seen = objective, classes_seen
         self._names = [column.name for column in objective.columns]
         self._autocast = autocast
-        self.engine = GradientEngine(model, parameters)
+        self.engine = GradientEngine(model, parameters, measured=measured)
+        self._measures_all = measured is None
         self._measurable = eagerly if is_compiled(model) else nullcontext
         self._seen_logits = False
 
@@ -70,9 +73,15 @@ class ByAutograd(Way):
         if not are_apart:
             raise undefined(type(self._objective).__name__)
         kind = losses.dtype, losses.device
-        asked = Measured(losses, request.coefficients(*kind), request.groups, request.scales(*kind))
+        asked = Measured(
+            losses,
+            request.coefficients(*kind),
+            request.groups,
+            request.scales(*kind),
+            request.products,
+        )
         found: Measurement
-        if request.weighs_losses:
+        if request.weighs_losses or not self._measures_all:
             found = self.engine.measure_losses(asked, to_be_joined=request.is_joined)
         else:
             found = self.engine.measure(asked)

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from recollect.gradients import Groups, Measurement
+from recollect.gradients import Groups, Measurement, Products
 from recollect.network.batch import Batch
 
 Gradients = dict[str, Tensor]
@@ -30,6 +30,7 @@ class Request:
         scales: One per group; the factor that turns its share into the gradient that is meant.
         weighs_losses: Whether weights will multiply losses instead of shares (note P8).
         is_joined: Whether another pass will be joined to this one.
+        products: Which inner products will be asked for.
     """
 
     coefficients: Numbers
@@ -37,6 +38,7 @@ class Request:
     scales: Numbers
     weighs_losses: bool = False
     is_joined: bool = False
+    products: Products = "matrix"
 
 
 @dataclass(slots=True)

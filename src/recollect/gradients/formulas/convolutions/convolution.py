@@ -1,6 +1,6 @@
 """Convolutions of one, two and three dimensions, strided, padded or dilated."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import final
 
 import torch
@@ -24,7 +24,13 @@ from recollect.gradients.groups import Groups
 from recollect.gradients.precision import as_precise_as
 from recollect.gradients.rows.layout import Regular
 from recollect.gradients.scratch import Scratch
-from recollect.gradients.share import ExplicitShare, Share, add_row_products, combine_rows
+from recollect.gradients.share import (
+    ExplicitShare,
+    RowSum,
+    Share,
+    add_row_products,
+    combine_rows,
+)
 
 
 def convolution_share(  # noqa: PLR0913 - what one call of a layer left behind
@@ -178,6 +184,10 @@ class _InPatchOrder(Share):
         self._inner.add_gram(by_example, by_group)
 
     @override
+    def add_row(self, row: RowSum) -> None:
+        self._inner.add_row(row)
+
+    @override
     def combine(self, weights: Float[Tensor, " groups"]) -> dict[str, Tensor]:
         return self._in_shape(self._inner.combine(weights))
 
@@ -224,12 +234,20 @@ class _LargeConvolutionShare(Share):
 
     @override
     def add_gram(self, by_example: Tensor, by_group: Tensor) -> None:
-        for rows in self._bias_rows.values():
+        for rows in self._some_at_a_time():
             add_row_products(by_group, rows)
+
+    @override
+    def add_row(self, row: RowSum) -> None:
+        for rows in self._some_at_a_time():
+            row.add_rows(rows)
+
+    def _some_at_a_time(self) -> Iterator[Tensor]:
+        """Write the gradients of the bias, then of a few output channels at a time."""
+        yield from self._bias_rows.values()
         one_output = len(self.groups) * self._layer.output_bytes
         for some in torch.split(self._cotangents, max(1, self._limit_bytes // one_output), dim=1):
-            rows = weight_rows(self._layer, self._activations, some, self.groups, self._scratch)
-            add_row_products(by_group, rows)
+            yield weight_rows(self._layer, self._activations, some, self.groups, self._scratch)
 
     @override
     def combine(self, weights: Float[Tensor, " groups"]) -> dict[str, Tensor]:

@@ -335,6 +335,33 @@ LEARNER: Final[Mapping[str, Option]] = {
     "measured": Option(Measured, "all"),
 }
 
+#: What each part asks of the rest of a learner, in words: what goes with what follows from it.
+#: `recollect.methods.needs_of` makes these lines of what the parts declare.
+NEEDS: Final[Mapping[str, str]] = {
+    "AsymmetricCrossEntropy": "logits, classes, classes seen if against='unseen'",
+    "AveragedProjection": "each replayed gradient",
+    "AveragedWeights": "a copy of the weights",
+    "CAGrad": "each replayed gradient",
+    "ClassBalanced": "classes",
+    "ClippedSum": "each replayed gradient",
+    "ConfidenceReservoir": "classes, logits",
+    "CrossEntropy": "logits, classes",
+    "DarkExperience": "logits, classes, column logits, column num_logits",
+    "GSSGreedy": "gradients of stored examples",
+    "GradientSum": "nothing",
+    "Logits": "nothing",
+    "MGDA": "each replayed gradient",
+    "MaximallyInterfered": "column best_loss if beside='best'",
+    "NearestClassMean": "stored examples",
+    "PCGrad": "each replayed gradient",
+    "PrincipalDirection": "each replayed gradient",
+    "Reservoir": "nothing",
+    "SupervisedContrast": "projections, classes, augment, passes='joint'",
+    "UPGrad": "each replayed gradient",
+    "Uniform": "nothing",
+    "WeightedSum": "nothing",
+}
+
 
 def options_of(method: str) -> dict[str, Option]:
     """Return every option of a method's parts, with the defaults that it has there."""

@@ -3,12 +3,12 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args, get_origin
 
 import torch
 from torch import nn
 
-from recollect.choices import LEARNER, LEARNER_CODE, PARTS, ROWS, Row, Value
+from recollect.choices import LEARNER, LEARNER_CODE, OPTIONS, PARTS, ROWS, Row, Value
 from recollect.learner import Learner
 from recollect.memory import Memory
 from recollect.objectives import (
@@ -178,3 +178,56 @@ def _unknown_options(name: str, row: Method, unknown: list[str]) -> str:
 def _near(name: object) -> str:
     close = near(str(name).lower().replace("_", "-"), METHODS)
     return f" Did you mean {close!r}?" if close else ""
+
+
+def needs_of(kind: type) -> str:
+    """Say what a part of the library asks of the rest of a learner, from what it declares.
+
+    Example:
+        >>> needs_of(SupervisedContrast)
+        "projections, classes, augment, passes='joint'"
+        >>> needs_of(MaximallyInterfered)
+        "column best_loss if beside='best'"
+    """
+    given: dict[str, Any] = {"replay": 1} if issubclass(kind, Retrieval) else {}
+    usual = _asked(kind(**given))
+    listed = list(usual)
+    for key, option in OPTIONS[kind.__name__].items():
+        if get_origin(option.kind) is Literal:
+            for value in get_args(option.kind):
+                more = [need for need in _asked(kind(**given, **{key: value})) if need not in usual]
+                listed += [f"{need} if {key}={value!r}" for need in more]
+    return ", ".join(listed) or "nothing"
+
+
+def _asked(part: object) -> list[str]:
+    match part:
+        case Storage():
+            needs = {
+                "classes": part.needs_classes,
+                "logits": part.margins != "never",
+                "gradients of stored examples": part.needs_evidence
+                and type(part).margins == "never",
+            }
+        case Rule():
+            needs = {"each replayed gradient": part.needs != "nothing"}
+        case Objective():
+            needs = {
+                "logits": part.takes_logits,
+                "projections": part.takes_projections,
+                "classes": part.needs_classes,
+                "classes seen": part.needs_classes_seen,
+                "augment": part.views > 1,
+                "passes='joint'": part.couples,
+                **{f"column {column.name}": True for column in part.columns},
+            }
+        case Retrieval():
+            needs = {f"column {column.name}": True for column in part.columns}
+        case Predictor():
+            needs = {
+                "stored examples": part.needs_memory,
+                "a copy of the weights": part.follows_weights,
+            }
+        case _:
+            raise TypeError(f"{part!r} is no part of a learner.")
+    return [need for need, is_asked in needs.items() if is_asked]

@@ -16,7 +16,7 @@ def test_every_public_name_has_a_line_with_its_call() -> None:
         "`.observe(inputs, labels, *, ids=None, weights=None)` | Learn from one incoming batch"
         in made
     )
-    assert "`MaximallyInterfered(replay, candidates=50)`" in made
+    assert "`MaximallyInterfered(replay, candidates=50, beside='now')`" in made
     assert "| `MarginTiming` | one of `'never'`, " in made
     for name in api_page.MODULES:
         for public in getattr(importlib.import_module(name), "__all__", ()):

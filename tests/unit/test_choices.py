@@ -2,13 +2,14 @@
 
 import inspect
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from recollect import METHODS, Learner
-from recollect.choices import LEARNER, LEARNER_CODE, OPTIONS, ROWS, Option, options_of
-from recollect.choices import PARTS as PART_NAMES
+from recollect.choices import LEARNER, LEARNER_CODE, NEEDS, OPTIONS, ROWS, Option, options_of
+from recollect.choices import PARTS as KINDS
 from recollect.cli import app
 from recollect.datasets import CATALOGUE
 from recollect.datasets.sources.listing import LISTING
@@ -17,6 +18,7 @@ from recollect.experiments.specs.method_tables import read_method
 from recollect.experiments.specs.part_checks import read_with_parts
 from recollect.experiments.specs.tables import LearnerTable
 from recollect.learner.saved.checks import CHANGEABLE
+from recollect.methods import needs_of
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -72,6 +74,17 @@ def test_every_part_that_is_told_of_is_one_of_a_method() -> None:
     assert used == set(OPTIONS)
 
 
+def test_what_each_part_needs_is_made_of_what_it_declares() -> None:
+    assert {name: needs_of(kind) for name, (_, kind) in PARTS.items()} == NEEDS
+
+
+def test_the_page_of_methods_says_the_same() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text()
+    told = page.partition("<!-- begin: needs -->")[2].partition("<!-- end: needs -->")[0]
+    rows = [f"| `{name}` | {needs} |" for name, needs in NEEDS.items() if needs != "nothing"]
+    assert told.strip().splitlines()[2:] == rows
+
+
 def test_the_list_of_data_sets_is_the_catalogue() -> None:
     assert list(LISTING) == list(CATALOGUE)
     for name, listed in LISTING.items():
@@ -89,6 +102,7 @@ def test_methods_are_listed_with_parts_and_options() -> None:
     assert [line.split()[1:] for line in lines if line.startswith("GSSGreedy")] == [
         ["batches", "int", "10"],
         ["batch_size", "int", "10"],
+        ["gradients", "of", "stored", "examples"],
     ]
 
 
@@ -105,7 +119,7 @@ def test_the_options_of_a_learner_are_told_as_it_has_them() -> None:
     assert {name: own[name].default for name in LEARNER} == {
         n: o.default for n, o in LEARNER.items()
     }
-    parts = {"model", "optimizer", "memory", "seed", *PART_NAMES}
+    parts = {"model", "optimizer", "memory", "seed", *KINDS}
     assert set(own) == parts | set(LEARNER) | set(LEARNER_CODE)
 
 

@@ -12,11 +12,13 @@ from rich.text import Text
 from torch import Tensor
 
 from recollect import storage
+from recollect.choices import PARTS
 from recollect.cli.terminal.output import CONTACT_SHEETS, check_output, write_explained
 from recollect.datasets import contact_sheet
 from recollect.errors import RecollectError
 from recollect.reports.inspection import (
     SavedMemory,
+    columns_of,
     facts_of,
     histogram,
     images_of,
@@ -71,8 +73,9 @@ def _describe(saved: SavedMemory, console: Console) -> None:
         f"{memory.nbytes / 2**20:.2f} MiB.",
         highlight=False,
     )
-    for part in ("storage", "retrieval", "rule"):
-        console.print(f"[dim]{part:>9}[/dim]  {_short(saved.parts.get(part))}", highlight=False)
+    for part in PARTS:
+        if part in saved.parts:
+            console.print(f"[dim]{part:>9}[/dim]  {_short(saved.parts[part])}", highlight=False)
     filled = slice(len(memory))
     if not saved.has_classes:
         console.print("\nLabels are not one whole number each: no classes to count.")
@@ -85,6 +88,9 @@ def _describe(saved: SavedMemory, console: Console) -> None:
         _histogram("Score", memory.score[filled], console)
     else:
         console.print(f"\n{_why_no_scores(saved)}", highlight=False)
+    for name, values in columns_of(saved).items():
+        width = f", {values.shape[1]} numbers each" if values.ndim > 1 else ""
+        _histogram(f"Column {name}{width}", values.flatten(), console)
 
 
 def _why_no_scores(saved: SavedMemory) -> str:

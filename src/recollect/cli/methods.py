@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from recollect.choices import LEARNER, OPTIONS, ROWS
+from recollect.choices import LEARNER, NEEDS, OPTIONS, ROWS
 
 
 def methods(
@@ -27,6 +27,8 @@ def methods(
     console.print(_methods())
     console.print("\n[bold]Options[/bold] of each part, and what they are if nothing is said")
     console.print(_options())
+    console.print("\n[bold]What goes with what[/bold] follows from what each part needs")
+    console.print(_needs())
 
 
 def _methods() -> Table:
@@ -38,6 +40,15 @@ def _methods() -> Table:
         others = [part for part in (row.objective, row.predictor) if part not in usual]
         parts = (row.storage or "-", row.retrieval or "-", row.rule, ", ".join(others))
         table.add_row(Text(name, style="bold"), row.summary, *parts)
+    return table
+
+
+def _needs() -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("part", "needs"):
+        table.add_column(heading, overflow="fold")
+    for part, needs in NEEDS.items():
+        table.add_row(part, needs)
     return table
 
 
@@ -71,6 +82,7 @@ def _facts() -> dict[str, object]:
                 "summary": row.summary,
                 "parts": row.parts,
                 "settings": dict(row.settings),
+                "needs": {kind: NEEDS[kind] for kind in row.parts.values()},
                 "needs_augment": row.augments,
                 "options": {
                     key: {

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from recollect.checkpoint import read_checkpoint
+from recollect.choices import PARTS
 from recollect.errors import CheckpointError
 from recollect.memory import Memory
 
@@ -88,6 +89,7 @@ def facts_of(saved: SavedMemory) -> dict[str, object]:
     columns = {"age": memory.ages(), "times_replayed": memory.times_replayed[filled]}
     if saved.has_scores:
         columns["score"] = memory.score[filled]
+    columns |= {name: values.flatten() for name, values in columns_of(saved).items()}
     at = torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0], dtype=torch.float64)
     return {
         "filled": len(memory),
@@ -96,13 +98,31 @@ def facts_of(saved: SavedMemory) -> dict[str, object]:
         "seen": memory.seen,
         "updates": memory.clock,
         "bytes": memory.nbytes,
-        "parts": {part: saved.parts.get(part) for part in ("storage", "retrieval", "rule")},
+        "parts": {part: saved.parts[part] for part in PARTS if part in saved.parts},
         "slots_by_class": {str(label): num for label, num in memory.counts_by_class().items()}
         if saved.has_classes
         else None,
         "quantiles": {  # 0, 25, 50, 75 and 100 %
             name: torch.quantile(values.double(), at).tolist() for name, values in columns.items()
         },
+    }
+
+
+def columns_of(saved: SavedMemory) -> dict[str, Tensor]:
+    """Return what parts have declared to keep of stored examples, by name.
+
+    A number that stands for none, such as the best loss of an example that never had one, is left
+    out.
+    """
+    memory = saved.memory
+    everything = torch.arange(len(memory))
+    found = {name: memory.declared(name, everything) for name in memory.declared_names}
+    known = {name: rows for name, rows in found.items() if rows is not None}
+    none = torch.finfo(torch.float32).max
+    return {
+        name: rows if rows.ndim > 1 or not rows.is_floating_point() else rows[rows < none]
+        for name, rows in known.items()
+        if rows.ndim > 1 or bool((rows < none).any())
     }
 
 

@@ -63,11 +63,11 @@ class HuggingFace(nn.Module):
         super().__init__()
         from transformers import DistilBertConfig, DistilBertForSequenceClassification
 
-        config = DistilBertConfig(
+        config = DistilBertConfig(  # type: ignore[call-arg]
             vocab_size=WORDS, max_position_embeddings=TOKENS, n_layers=2, n_heads=4, dim=WIDTH,
-            hidden_dim=4 * WIDTH, num_labels=10, pad_token_id=0,
+            hidden_dim=4 * WIDTH, pad_token_id=0, num_labels=10,
         )  # fmt: skip
-        self.model = DistilBertForSequenceClassification(config)
+        self.model: nn.Module = DistilBertForSequenceClassification(config)
         if adapters:
             from peft import LoraConfig, get_peft_model
 

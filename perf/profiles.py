@@ -87,7 +87,9 @@ def measure(*, shapes: tuple[str, ...] = tuple(STEPS), share: float = 1.0) -> An
                 for who in {**found[name], **found["ER"]}
             }
             largest = sorted(added, key=lambda who: -added[who])[:_MOST]
-            rows = [[who, 100 * added[who] / total] for who in largest if added[who] > 0]
+            rows: list[list[str | float]] = [
+                [who, 100 * added[who] / total] for who in largest if added[who] > 0
+            ]
             title = f"{name} on {SHAPES[key].name}: what it adds, in percent of ER's step"
             tables.append(Table(title, ("who", "%"), rows))
     tell("")

@@ -62,9 +62,10 @@ def declare_torchvision_operators() -> torch.library.Library:
     It registers shapes of these two operators when imported, and fails if nobody declared them.
     The peers call neither. What is returned must be kept alive.
     """
-    library = torch.library.Library("torchvision", "DEF")
+    library = torch.library.Library("torchvision", "DEF")  # type: ignore[no-untyped-call]
     for name in ("nms", "qnms"):
-        library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        shapes = f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+        library.define(shapes)  # type: ignore[no-untyped-call]
     return library
 
 

@@ -28,6 +28,7 @@ from recollect.gradients import Measurement
 from recollect.learner import Learner
 from recollect.network.batch import Batch
 from recollect.network.network import Network
+from recollect.objectives import CrossEntropy
 from recollect.reports.cells import final_accuracy
 from recollect.reports.statistics import paired_difference
 from recollect.rules import Rule
@@ -50,7 +51,7 @@ class Twin:
         self._network = Network(
             self._model,
             torch.optim.SGD(self._model.parameters(), lr=0.1),
-            loss=None,
+            objective=CrossEntropy(),
             transform=transform,  # type: ignore[arg-type]
             measured="head",
             products="row",

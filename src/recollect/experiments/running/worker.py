@@ -140,7 +140,9 @@ class Worker:
 def _fetch(cell: Cell) -> None:
     """Bring the data set of a run to this machine; processes of one machine wait for the first."""
     own = cell.data.get("where") if cell.data.get("kind") == "set" else None
-    for name in {cell.stream.get("data"), own} & set(LISTING):
+    for name in LISTING:
+        if name not in (cell.stream.get("data"), own):
+            continue
         if data_set(name).locate() is None:
             data_set(name).fetch(None, no_progress)
 

@@ -63,8 +63,8 @@ def comparison(name: str, cells: Sequence[CellRuns]) -> str:
                 )
             )
         entries.append(summary_entry(cell.summary(accuracy_just_learnt)))
-        for seen in (anytime_accuracy, minimum_of_curve, worst_case_of_curve):
-            entries.append(_optional_entry(cell, seen))
+        along = (anytime_accuracy, minimum_of_curve, worst_case_of_curve)
+        entries.extend(_optional_entry(cell, seen) for seen in along)
         rows.append((owned(cell.method), entries))
     against = "".join(
         for_reference(index, cell is chosen, f"<small>minus {escape(cell.label)}</small>")

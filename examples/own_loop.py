@@ -76,7 +76,8 @@ class OwnLoop:
         groups, scales = Groups((count,) + (1,) * replayed), [1.0] + [float(replayed)] * replayed
         measured = self.engine.measure(Objective(losses, shares, groups, torch.tensor(scales)))
         with torch.no_grad():
-            target = measured.combine(self.rule(measured.gram()))
+            row = measured.row()  # <g, g_i> and |g_i|^2: one-step PGD asks for no more
+            target = measured.combine(row.new_tensor(self.rule.row_weights(*row.tolist())))
         for name, parameter in self.model.named_parameters():
             parameter.grad = target[name]
 

@@ -1,1 +1,1 @@
-"""Speed and memory, one script a question. Figures are ratios measured in one run."""
+"""Speed and memory, one script per question. Figures are ratios measured in one run."""

@@ -19,10 +19,10 @@ from perf import (
     roofline,
     step_cost,
     whole_stream,
-    workers,
 )
 from perf.asking.answer import Answer
 from perf.peers import compare
+from perf.running import workers
 
 ROOT: Final = Path(__file__).parents[2]
 Ask = Callable[[bool], Answer]  # whether a quick trial will do
@@ -116,7 +116,9 @@ def _streams(is_quick: bool) -> Answer:
 
 def _runner_overhead(is_quick: bool) -> Answer:
     pairs = "2" if is_quick else "9"
-    return _printed("What a run costs beside its learning", "perf.runner_overhead", "er", pairs)
+    return _printed(
+        "What a run costs beside its learning", "perf.running.runner_overhead", "er", pairs
+    )
 
 
 QUESTIONS: Final[Mapping[str, Ask]] = {

@@ -36,7 +36,7 @@ def test_an_example_is_short(path: Path) -> None:
 def test_every_example_is_run_here() -> None:
     expected = {
         *("custom_formula", "custom_retrieval", "custom_rule", "custom_storage"),
-        *("drop_in", "own_loop", "resume_after_crash", "text"),
+        *("drop_in", "mlflow_tracker", "own_loop", "resume_after_crash", "text"),
     }
     assert {path.stem for path in EXAMPLES} == expected
 

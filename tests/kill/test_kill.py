@@ -274,11 +274,18 @@ def after(seconds: float, act: Callable[[], None]) -> None:
 
 
 def children(pid: int) -> list[int]:
-    """Processes started by any thread of `pid`, as the kernel lists them."""
+    """Workers started by any thread of `pid`: a process of tests may have other children."""
     found = []
     for tasks in Path(f"/proc/{pid}/task").glob("*/children"):
-        found += [int(child) for child in tasks.read_text().split()]
+        found += [int(child) for child in tasks.read_text().split() if is_worker(int(child))]
     return found
+
+
+def is_worker(pid: int) -> bool:
+    try:
+        return b"recollect.experiments.running.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def is_alive(pid: int) -> bool:

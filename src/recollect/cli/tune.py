@@ -92,7 +92,7 @@ def tune(
     Every method gets as many trials, each on the same seeds; the best ones run
     again on fresh seeds, which alone choose. Test data is not read. Stop at any
     time; the same command continues, and the same command given twice shares
-    the trials. It needs `pip install 'recollect[search]'`.
+    the trials. It needs `pip install optuna`.
     """
     optuna()
     is_file = target.endswith(".toml")

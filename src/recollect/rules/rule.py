@@ -38,6 +38,17 @@ class Rule(ABC):
     #: In how many groups of equal size it averages the g_i first; None if it does not.
     groups: int | None = None
 
+    def __init_subclass__(cls, **options: object) -> None:
+        """Refuse a class whose own `__call__` would not be asked."""
+        super().__init_subclass__(**options)
+        is_half = "__call__" in vars(cls) and "row_weights" not in vars(cls)
+        if is_half and cls.row_weights is not Rule.row_weights:
+            raise TypeError(
+                f"{cls.__name__} has a `__call__` of its own and inherits `row_weights`, which is "
+                "asked instead where a row is enough; write `row_weights` as well, or derive from "
+                "`Rule`."
+            )
+
     @abstractmethod
     def __call__(self, gram: Float[Tensor, "gradients gradients"]) -> Float[Tensor, " gradients"]:
         """Return one weight per gradient, from the inner products of all pairs of gradients."""

@@ -72,7 +72,7 @@ def test_without_optuna_the_error_says_how_to_install_it(
     optuna.cache_clear()
     monkeypatch.setattr(importlib, "import_module", absent)
     try:
-        with pytest.raises(MissingExtraError, match=r"pip install 'recollect\[search\]'"):
+        with pytest.raises(MissingExtraError, match=r"pip install optuna"):
             raise invoke(spec, "--dry-run").exception
     finally:
         optuna.cache_clear()

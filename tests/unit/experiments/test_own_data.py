@@ -446,7 +446,7 @@ def test_a_missing_package_for_hugging_face_is_told(
 ) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     lines = ('huggingface = "a/b"', 'inputs = "x"', 'label = "y"', f'revision = "{"0" * 40}"')
-    with pytest.raises(MissingExtraError, match=r"pip install recollect\[datasets\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install datasets"):
         built(*lines, "classes_per_segment = 2")
 
 

@@ -34,7 +34,7 @@ from recollect.objectives import (
     SupervisedContrast,
 )
 from recollect.retrieval import MaximallyInterfered, Uniform
-from recollect.rules import GradientSum, PrincipalDirection, WeightedSum
+from recollect.rules import GradientSum, PrincipalDirection, Rule, WeightedSum
 
 STREAM = stream(12, seed=3)
 
@@ -267,7 +267,8 @@ def test_the_best_loss_of_a_candidate_is_the_smallest_it_had_as_one() -> None:
 
 def test_contributions_are_what_flows_through_an_examples_own_outputs() -> None:
     rule = PrincipalDirection(step_size=0.1)
-    one = run(asking(SupervisedContrast(0.5), rule=rule, augment=torch.clone), DOUBLES[:4])
+    options: Any = {"rule": rule, "augment": torch.clone, "measure_all": True}
+    one = run(asking(SupervisedContrast(0.5), **options), DOUBLES[:4])
     assert one.memory is not None
     stored, classes = one.memory.read(torch.arange(12))
     assert isinstance(stored, Tensor)
@@ -312,7 +313,7 @@ def contributions(
 
 @pytest.mark.parametrize("kind", ["mlp", "batch norm"])
 def test_contributions_with_ers_weights_make_the_gradient_of_the_mean_losses(kind: str) -> None:
-    class Measured(PrincipalDirection):  # type: ignore[misc]
+    class Measured(Rule):
         """ER's weights, by a rule that has gradients measured."""
 
         @override

@@ -44,8 +44,8 @@ def check_on(on: str) -> None:
         if find_spec("distributed") is not None:
             return
         raise MissingExtraError(
-            f"`on` is {on!r}, which needs the package `distributed`; install it with `pip install "
-            "'recollect[cluster]'`."
+            f"`on` is {on!r}, which needs the package `distributed`; install it with "
+            "`pip install distributed`."
         )
     problem = (
         f"is {on!r}; write dask for a cluster on this machine, an address such as "

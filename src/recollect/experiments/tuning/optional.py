@@ -19,7 +19,7 @@ def optuna() -> Any:
     except ImportError as error:
         raise MissingExtraError(
             "a search for settings needs optuna, which is not installed; install it with "
-            "`pip install 'recollect[search]'`."
+            "`pip install optuna`."
         ) from error
     found.logging.set_verbosity(found.logging.WARNING)
     importlib.import_module("optuna.storages.journal")

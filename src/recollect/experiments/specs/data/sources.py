@@ -272,7 +272,7 @@ class _HuggingFace(Source):
             datasets: Any = import_module("datasets")
         except ImportError as error:
             raise MissingExtraError(
-                "`huggingface` needs the package datasets. Run `pip install recollect[datasets]`."
+                "`huggingface` needs the package datasets. Run `pip install datasets`."
             ) from error
         split = self.options.get("split") or "train"
         if self.path.is_dir():

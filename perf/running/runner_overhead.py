@@ -1,4 +1,4 @@
-"""What a run costs beside its learning: `python -m perf.runner_overhead [METHOD] [PAIRS]`.
+"""What a run costs beside its learning: `python -m perf.running.runner_overhead [METHOD] [PAIRS]`.
 
 A whole run with its record, curves of the memory and checkpoints, against a bare loop over the same
 stream. Both build the benchmark and the learner; neither evaluates, since how much of that one

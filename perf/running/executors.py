@@ -4,7 +4,7 @@ For each, the same sweep of MNIST-S into a fresh store, alternated: how long unt
 starts (the command's own imports included), and by how much a run takes longer, from one record to
 the next, than its record says. Beside it, how much faster two of each are than one.
 
-    python -m perf.executors
+    python -m perf.running.executors
 """
 
 import argparse

@@ -5,7 +5,7 @@ on the wall, the two alternated. Starting workers and writing records is in it, 
 records say how long their runs took. Beside it, what the machine itself gives: bare loops that
 share nothing, one alone and two at once.
 
-    python -m perf.workers
+    python -m perf.running.workers
 """
 
 import argparse
@@ -68,13 +68,13 @@ def sweep(workers: int, seeds: int, methods: tuple[str, ...] = _METHODS) -> Swee
 
 def bare_loops(count: int, steps: int) -> float:
     """Return the seconds that `count` processes, begun together, take for `steps` steps each."""
-    command = [sys.executable, "-m", "perf.workers", "--loop", str(steps)]
+    command = [sys.executable, "-m", "perf.running.workers", "--loop", str(steps)]
     loops = [
         subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            cwd=Path(__file__).parents[1],
+            cwd=Path(__file__).parents[2],
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
         for _ in range(count)
@@ -140,7 +140,7 @@ def measure(*, repetitions: int = 3, seeds: int = 20, steps: int = 40_000) -> An
         remarks.append("This process may use one core only: two workers cannot be faster.")
     return Answer(
         title="Workers of a sweep",
-        command="python -m perf.workers",
+        command="python -m perf.running.workers",
         settings={"runs": len(_METHODS) * seeds, "steps": steps, "repetitions": repetitions},
         unit="s by the clock",
         times={_TITLES.get(name, name): found for name, found in times.items()},

@@ -1,0 +1,1 @@
+"""What runs cost beside their learning: one, many, and on many processes."""

@@ -162,8 +162,8 @@ def test_trackers_of_a_killed_command_get_every_step_once(
         for worker in workers:
             until(partial(is_dead, worker))
     last = start_command(spec, store, "--track", "csv", "--track", "tensorboard")
-    last.communicate(timeout=120)
-    assert last.returncode == 0
+    _, said = last.communicate(timeout=120)
+    assert last.returncode == 0, said
     tracked = store.root / "tracked"
     (rows,) = (tracked / "csv" / "mnist-split").glob("*/steps.csv")
     with rows.open(newline="") as file:

@@ -32,7 +32,7 @@ def read_parquet_columns(path: Path, columns: Sequence[str]) -> dict[str, list[A
     """
     opened = _opened(path)
     try:
-        table = opened.read(columns=list(columns))
+        table = opened.read(columns=list(columns), use_threads=False)
         return {name: table.column(name).to_pylist() for name in columns}
     except Exception as error:  # pyarrow's own, and what it lets through from below
         raise _no_parquet(path, error) from error

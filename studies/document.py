@@ -42,6 +42,7 @@ from studies.kept import read_kept, read_rows
 from studies.machines.draw_machines import draw_machines
 from studies.machines.machines import machines_table, pairs_table, repeats_table
 from studies.mir import learner as mir_learner
+from studies.pgd import measured as pgd_measured
 from studies.pgd import weights as pgd_weights
 from studies.pgd.parts import draw_parts, parts_table
 from studies.readings import mini_imagenet_split as mini
@@ -340,6 +341,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
         View("mnist-split"), records(), ["uniform", "MIR"]
     ),
     "pgd-parts-mnist-permuted": lambda: parts_table(View("mnist-permuted"), records(), ["uniform"]),
+    "pgd-measured": pgd_measured.as_markdown,
     "pgd-weights": lambda: pgd_weights.weights_table(read_rows(pgd_weights.KEPT)),
     "crs-scores": lambda: scores.scores_table(read_rows(scores.KEPT)),
     "cifar10-crs-segments": lambda: segments_table(CIFAR, CIFAR.records(), "er-c"),

@@ -17,12 +17,18 @@ STORES: Final = (
     "results/another-machine",
     "results/optimizers",
     "results/longer-search",
+    "results/measured",
 )
 
 
+def present_stores() -> list[Path]:
+    """Return the folders of those that have runs: a study that is planned has none yet."""
+    return [ROOT / store for store in STORES if (ROOT / store / "records").exists()]
+
+
 def main() -> None:
-    for store in STORES:
-        for path in Store(ROOT / store).pack():
+    for store in present_stores():
+        for path in Store(store).pack():
             print(f"packed {path.relative_to(ROOT)}")
 
 

@@ -20,7 +20,7 @@ from recollect.experiments.running.machine import machine, versions
 from recollect.experiments.specs.cell import Cell
 from recollect.experiments.specs.request import Request
 from recollect.reports.reading import read_store
-from studies.pack import ROOT, STORES
+from studies.pack import present_stores
 
 
 def drawn(records: Sequence[Record], count: int, rng: random.Random) -> list[Record]:
@@ -58,7 +58,7 @@ def main() -> None:
     options.add_argument("--runs", type=int, default=2)
     options.add_argument("--seed", type=int, help="of the draw; another draw each time without")
     asked = options.parse_args()
-    everywhere = [record for store in STORES for record in read_store(ROOT / store)]
+    everywhere = [record for store in present_stores() for record in read_store(store)]
     of_it = [record for record in everywhere if record.benchmark == asked.benchmark]
     # Those made here tell more; the others show how far bits agree between processors.
     records = [record for record in of_it if is_same_kind_of_machine(record)] or of_it

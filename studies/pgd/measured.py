@@ -118,11 +118,27 @@ def accuracy_in_words() -> str:
     if summary is None or summary.low is None or summary.high is None:
         return "fewer than two pairs of seeds are there yet"
     low, high = 100 * summary.low, 100 * summary.high
-    says = "not inferior" if low > MARGIN else "nothing certain"
+    says = "not inferior" if low > MARGIN else "not shown to be as good"
     return (
         f"head minus all: {100 * summary.mean:+.2f} points, 95 % interval [{low:+.2f}, "
         f"{high:+.2f}], n = {summary.n}: {says} (margin {MARGIN})"
     )
+
+
+def as_markdown() -> str:
+    """Return what both commands found, as lines of a page."""
+    rows = read_rows(KEPT)
+    told = []
+    for study in STUDIES:
+        medians = [row["median"] for row in rows if row["study"] == study]
+        if medians:
+            found = " and ".join(sorted({f"{value:.2f}" for value in medians}))
+            name = {"mnist-split": "MNIST-S", "cifar10-split": "CIFAR10-S, short streams"}[study]
+            told.append(
+                f"- Rank correlation of the weights of replayed examples, median over the updates "
+                f"of a stream: {found} ({name}, n = {len(medians)})."
+            )
+    return "\n".join([*told, f"- Accuracy on MNIST-S, {accuracy_in_words()}."])
 
 
 def main() -> None:

@@ -325,8 +325,8 @@ def read_file(path: Path) -> list[Record]:
     try:
         require_file(path, max_bytes=_MAX_RECORD_BYTES)
         # One file at a time: a table read by its folder would take types from the first file. And
-        # its bytes: pyarrow takes some paths for addresses, and none that is no text. On this thread:
-        # one of pyarrow's that still lets go of the bytes while Python ends would abort the command.
+        # its bytes: pyarrow takes some paths for addresses, and none that is no text. On this
+        # thread: one of pyarrow's that lets go of the bytes while Python ends aborts the command.
         file = pq.ParquetFile(pa.BufferReader(path.read_bytes()))
         found = from_table(file.read(use_threads=False))
         if not found:

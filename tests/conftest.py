@@ -9,12 +9,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import pytest
 import torch
 from hypothesis import settings
-from jaxtyping import install_import_hook
-from tests import sockets
+from tests import shapes, sockets
 
-# Shapes in annotations are checked at run time, in tests only, where the shapes are: before
-# recollect is imported. Elsewhere tests pass wrong types on purpose, to see our own messages.
-install_import_hook("recollect.gradients", "beartype.beartype")
+# In tests only, and before recollect is imported.
+shapes.install()
 
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)

@@ -1,11 +1,13 @@
 """`recollect new` writes a spec that loads, and that runs where the data is small."""
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
+from tests.unit.datasets.files.test_decoding import png
 from tests.unit.experiments.own_data import write_arrays, write_photos, write_table
 from typer.testing import CliRunner
 
@@ -118,3 +120,30 @@ def test_data_that_is_not_there_is_said(here: Path, data: str, told: str) -> Non
     assert isinstance(ended.exception, RecollectError)
     assert told in str(ended.exception)
     assert not (here / "my.toml").exists()
+
+
+@pytest.mark.timeout(60)  # a pipe that nobody writes to is waited for without end
+@pytest.mark.parametrize("name", ["photos", "rows.csv", "rows.parquet", "both.npz", "inputs.npy"])
+def test_a_named_pipe_is_told_and_not_waited_for(here: Path, name: str) -> None:
+    if name == "photos":
+        write_photos(here / "photos")
+        photo = next((here / "photos").rglob("*.png"))
+        photo.unlink()
+        os.mkfifo(photo)
+    else:
+        os.mkfifo(name)
+    ended = CliRunner().invoke(app, ["new", "my.toml", "--data", name])
+    assert isinstance(ended.exception, RecollectError)
+    assert "it is a named pipe, not a file" in str(ended.exception)
+    assert not (here / "my.toml").exists()
+
+
+def test_a_photo_that_states_billions_of_pixels_is_refused_as_everywhere(here: Path) -> None:
+    write_photos(here / "photos")
+    photo = next((here / "photos").rglob("*.png"))
+    photo.write_bytes(png(30_000, 30_000))
+    ended = CliRunner().invoke(app, ["new", "my.toml", "--data", "photos"])
+    assert isinstance(ended.exception, RecollectError)
+    assert "at most 64,000,000 pixels are decoded. Remove it or make it smaller" in str(
+        ended.exception
+    )

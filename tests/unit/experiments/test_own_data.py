@@ -1,5 +1,6 @@
 """Data of one's own in a spec: found, checked, told apart by its digest, cut, run, continued."""
 
+import os
 import shutil
 import sys
 from itertools import count
@@ -333,6 +334,17 @@ def test_each_mistake_around_the_data_is_said(
     problems = problems_of(*lines, top=top)
     assert list(problems) == [path]
     assert rule in problems[path]
+
+
+@pytest.mark.timeout(60)  # a pipe that nobody writes to is waited for without end
+def test_a_named_pipe_among_the_data_is_told_and_not_waited_for(photos: Path) -> None:
+    photo = next(photos.rglob("*.png"))
+    photo.unlink()
+    os.mkfifo(photo)
+    os.mkfifo("pipe.npz")
+    for lines in (PHOTOS, ('arrays = "pipe.npz"', *ARRAYS[1:])):
+        (told,) = problems_of(*lines).values()
+        assert "it is a named pipe, not a file" in told
 
 
 def test_five_mistakes_of_five_kinds_are_five_problems(photos: Path) -> None:

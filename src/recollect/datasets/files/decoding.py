@@ -2,6 +2,8 @@
 
 import io
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -45,6 +47,30 @@ def decode_picture(
     """
     from PIL import Image
 
+    with _opened(encoded, origin) as picture:
+        whole = picture.convert(mode or picture.mode)
+    if size is not None and whole.size != (size[1], size[0]):
+        whole = whole.resize((size[1], size[0]), Image.Resampling.LANCZOS)
+    pixels = np.asarray(whole, dtype=np.uint8)
+    return pixels.transpose(2, 0, 1) if mode == "RGB" else pixels
+
+
+def size_of_picture(file: Path, *, origin: str) -> tuple[int, int]:
+    """Return the (height, width) that a picture states, without decoding it.
+
+    Raises:
+        DataError: It is no picture.
+        UnsafeFileError: It is larger than any photograph.
+    """
+    with _opened(file, origin) as picture:
+        return picture.height, picture.width
+
+
+@contextmanager
+def _opened(encoded: bytes | Path, origin: str) -> "Iterator[Picture]":
+    """Open a picture; whatever the block raises says that it cannot be decoded."""
+    from PIL import Image
+
     stream: IO[bytes] | Path = io.BytesIO(encoded) if isinstance(encoded, bytes) else encoded
     try:
         if isinstance(stream, Path):
@@ -54,7 +80,7 @@ def decode_picture(
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             with Image.open(stream, formats=_FORMATS) as picture:
                 _check_size(picture, origin)
-                whole = picture.convert(mode or picture.mode)
+                yield picture
     except UnsafeFileError:
         raise
     except Image.DecompressionBombError as error:  # from twice its own limit on
@@ -64,10 +90,6 @@ def decode_picture(
         raise DataError(
             f"`{origin}` cannot be decoded as a picture ({error}). Get the file again."
         ) from error
-    if size is not None and whole.size != (size[1], size[0]):
-        whole = whole.resize((size[1], size[0]), Image.Resampling.LANCZOS)
-    pixels = np.asarray(whole, dtype=np.uint8)
-    return pixels.transpose(2, 0, 1) if mode == "RGB" else pixels
 
 
 def _check_size(picture: "Picture", origin: str) -> None:

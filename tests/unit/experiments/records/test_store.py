@@ -47,6 +47,24 @@ def test_a_record_comes_back_as_it_was_written(
     assert record.memory
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted on Linux")
+def test_reading_a_record_starts_no_threads(
+    store: Store, record: Record, request_for: RequestFor
+) -> None:
+    """One of pyarrow's that lets go of a file while Python ends aborts the process."""
+    path = store.add(request_for(), record)
+    asked = (
+        "import os, sys; from pathlib import Path\n"
+        "from recollect.experiments.records.store import read_file\n"
+        "before = len(os.listdir('/proc/self/task')); read_file(Path(sys.argv[1]))\n"
+        "print(len(os.listdir('/proc/self/task')) - before)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", asked, str(path)], capture_output=True, text=True, check=True
+    )
+    assert int(ended.stdout) == 0
+
+
 def test_every_field_of_a_record_has_its_column() -> None:
     assert {column.name for column in SCHEMA} == {
         field.name for field in dataclasses.fields(Record)

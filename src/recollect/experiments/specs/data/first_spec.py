@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from recollect.atomic_files import require_file
+from recollect.datasets.files.decoding import size_of_picture
 from recollect.datasets.sources.folders import class_folders, image_files
 from recollect.datasets.sources.listing import LISTING
 from recollect.datasets.sources.tables import column_names, read_columns
@@ -154,16 +156,8 @@ def _look_at_folder(where: str, path: Path) -> _Found:
 
 
 def _sizes(files: Sequence[Path]) -> Counter[tuple[int, int]]:
-    from PIL import Image
-
-    sizes: Counter[tuple[int, int]] = Counter()
-    for file in files[:: max(1, len(files) // _SOME)]:
-        try:
-            with Image.open(file) as picture:  # reads no more than its header
-                sizes[picture.height, picture.width] += 1
-        except Exception as error:  # Pillow raises whatever its formats do
-            raise DataError(f"`{file}` is no image that can be read ({error}).") from error
-    return sizes
+    some = files[:: max(1, len(files) // _SOME)]
+    return Counter(size_of_picture(file, origin=str(file)) for file in some)
 
 
 def _look_at_table(where: str, path: Path) -> _Found:
@@ -202,8 +196,8 @@ def _is_number(value: Any) -> bool:
 def _look_at_arrays(where: str, path: Path) -> _Found:
     try:
         if path.suffix == ".npy":
-            return _look_at_two_arrays(where, path, np.load(path, allow_pickle=False))
-        with np.load(path, allow_pickle=False) as arrays:
+            return _look_at_two_arrays(where, path, _loaded(path))
+        with _loaded(path) as arrays:
             shapes = {name: arrays[name].shape for name in arrays.files}
             pair = next((p for p in _ARRAYS if p[0] in shapes and p[1] in shapes), None)
             labels = None if pair is None else arrays[pair[1]]
@@ -218,6 +212,11 @@ def _look_at_arrays(where: str, path: Path) -> _Found:
     return _Found([*lines, "test = 0.2"], [f"arrays: {told}"], _values(labels), len(labels))
 
 
+def _loaded(path: Path) -> Any:
+    require_file(path)
+    return np.load(path, allow_pickle=False)
+
+
 def _look_at_two_arrays(where: str, path: Path, inputs: Any) -> _Found:
     beside = [path.with_name(f"{name}.npy") for name in ("labels", "label", "y", "targets")]
     labels = next((file for file in beside if file.is_file()), None)
@@ -225,7 +224,7 @@ def _look_at_two_arrays(where: str, path: Path, inputs: Any) -> _Found:
         raise DataError(f"`{where}` has no labels beside it; name them labels.npy.")
     prefix = where[: len(where) - len(path.name)]
     lines = [_line("arrays", where), _line("label", f"{prefix}{labels.name}"), "test = 0.2"]
-    values = np.load(labels, allow_pickle=False)
+    values = _loaded(labels)
     return _Found(lines, [f"inputs {inputs.shape}"], _values(values), len(values))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from recollect.errors import RecollectError
+from recollect.errors import DataError, RecollectError
 from recollect.experiments.specs.data.digest import digest_of_files
 from recollect.experiments.specs.data.sources import SOURCES, Source
 from recollect.experiments.specs.data.table import DataTable
@@ -36,7 +36,10 @@ def settings_of(table: DataTable) -> tuple[Settings, list[Problem]]:
     if problems:
         return {}, problems
     settings: Settings = {"kind": table.kind, "where": table.where, **options}
-    settings["sha256"] = digest(source)
+    try:
+        settings["sha256"] = digest(source)
+    except DataError as error:
+        return {}, [(table.kind, str(error))]
     settings["cut"] = {"by": table.cut, **_said(table, _CUT_BY)}
     if test is not None:
         settings["test"] = test
@@ -108,4 +111,7 @@ def _test_part(table: DataTable, options: Settings) -> tuple[Settings | None, li
     problems = _problems_of(source, "test")
     if problems:
         return None, problems
-    return {"where": table.test, "sha256": digest(source)}, []
+    try:
+        return {"where": table.test, "sha256": digest(source)}, []
+    except DataError as error:
+        return None, [("test", str(error))]

@@ -223,6 +223,7 @@ class _Arrays(Source):
 
     def _opened(self, path: Path) -> Any:
         try:
+            require_file(path)
             return np.load(path, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise ValueError(f"is `{path}`, which numpy cannot read ({error}).") from error

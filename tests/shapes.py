@@ -1,0 +1,43 @@
+"""Hold what functions take and return to the shapes in their annotations, wherever there are any.
+
+`recollect.gradients` is held to all of its types. Elsewhere only to shapes: tests pass wrong types
+on purpose, to see our own messages.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from beartype import BeartypeConf, beartype
+from jaxtyping import AbstractArray, install_import_hook
+
+SOURCE: Final = Path(__file__).parents[1] / "src"
+_TOWER: Final = BeartypeConf(is_pep484_tower=True)
+
+
+def install() -> None:
+    """Check what is imported from here on."""
+    install_import_hook("recollect.gradients", "beartype.beartype")
+    install_import_hook(list(modules_with_shapes()), "tests.shapes.checked")
+
+
+def modules_with_shapes() -> Iterator[str]:
+    """List the modules that state shapes; wrapping others would cost time and check nothing."""
+    for path in sorted((SOURCE / "recollect").rglob("*.py")):
+        if "from jaxtyping import" in path.read_text():
+            parts = path.relative_to(SOURCE).with_suffix("").parts
+            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Check the arguments and results of a function that state a shape."""
+    shapes = {name: a for name, a in function.__annotations__.items() if _states_a_shape(a)}
+    if not shapes:
+        return function
+    function.__annotations__ = shapes
+    return beartype(function, conf=_TOWER)
+
+
+def _states_a_shape(annotation: Any) -> bool:
+    is_one = isinstance(annotation, type) and issubclass(annotation, AbstractArray)
+    return is_one or any(map(_states_a_shape, get_args(annotation)))

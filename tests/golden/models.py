@@ -5,7 +5,7 @@ from tests.golden.streams import CLASSES, FEATURES, NUM_TOKENS, POSITIONS
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from recollect.models import mlp, reduced_resnet18, with_projection
+from recollect.models import SequenceTransformer, mlp, reduced_resnet18, with_projection
 
 WIDTH = 8
 
@@ -120,6 +120,12 @@ def transformer() -> nn.Module:
 
 def transformer_with_dropout() -> nn.Module:
     return Encoder(0.2)
+
+
+def sequence_transformer() -> nn.Module:
+    return SequenceTransformer(
+        NUM_TOKENS, CLASSES, length=POSITIONS, width=WIDTH, heads=2, layers=1, dropout=0.0
+    )
 
 
 class OwnAttention(nn.Module):

@@ -21,11 +21,14 @@ from recollect.streams import (
     IterableStream,
     Stream,
     blurred_boundaries,
+    blurred_classes,
     from_iterable,
     imbalanced,
     permuted_pixels,
+    repeated_classes,
     rotated,
     split_classes,
+    within_budget,
 )
 
 Build = Callable[[], nn.Module]
@@ -123,6 +126,22 @@ def flipped_and_cropped(dtype: torch.dtype) -> Transform:
 
 def blurred(examples: Examples) -> Stream:
     return blurred_boundaries(split_classes(examples, classes_per_segment=2, batch_size=4), width=4)
+
+
+def mingled(examples: Examples) -> Stream:
+    return blurred_classes(
+        split_classes(examples, classes_per_segment=2, batch_size=4), disjoint=0.5, blur=0.3
+    )
+
+
+def returning(examples: Examples) -> Stream:
+    return repeated_classes(
+        split_classes(examples, classes_per_segment=2, batch_size=4), chance=0.4
+    )
+
+
+def hurried(examples: Examples) -> Stream:
+    return within_budget(split_classes(examples, classes_per_segment=2, batch_size=4), cost=1.5)
 
 
 def unequal(examples: Examples) -> Stream:
@@ -306,6 +325,9 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {name: _named(name) for name in METHO
     "transformer with dropout er-mir": Scenario(
         "er-mir", **_words(models.transformer_with_dropout), options=_MIR
     ),
+    "sequence transformer er-p": Scenario(
+        "er-p", **_words(models.sequence_transformer), options=_PGD
+    ),
     "own attention er-p": Scenario("er-p", **_words(models.OwnAttention), options=_PGD),
     "own attention a-gem": Scenario("a-gem", **_words(models.OwnAttention)),
     "lstm er": Scenario("er", **_words(models.lstm)),
@@ -315,6 +337,9 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {name: _named(name) for name in METHO
     "routed er-p": Scenario("er-p", models.Routed, options=_PGD),
     # Streams of the library.
     "stream blurred": Scenario("er", stream=streams.of_the_library(blurred, streams.features)),
+    "stream mingled": Scenario("er", stream=streams.of_the_library(mingled, streams.features)),
+    "stream returning": Scenario("er", stream=streams.of_the_library(returning, streams.features)),
+    "stream hurried": Scenario("er", stream=streams.of_the_library(hurried, streams.features)),
     "stream unequal": Scenario("er", stream=streams.of_the_library(unequal, streams.features)),
     "stream read once": Scenario("er", stream=streams.of_the_library(read_once, streams.features)),
     "stream permuted": Scenario(

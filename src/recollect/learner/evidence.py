@@ -248,7 +248,7 @@ class NewcomerEvidence:
 
     def _gram_of_each(
         self, slots: Int64[Tensor, "batches size"]
-    ) -> Float[Tensor, "batches+admitted batches+admitted"]:
+    ) -> Float[Tensor, "gradients gradients"]:
         """Inner products of the batches' gradients and of every newcomer's own, measured once."""
         if self._known is None or self._known[0] is not slots:
             each = Groups((1,) * len(self._admitted))

@@ -12,7 +12,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from recollect import nested
 from recollect.choices import Measured, Weighs
 from recollect.gradients import Groups, Products, mixes_examples
-from recollect.gradients.precision import running_autocast
+from recollect.gradients.precision import at_least, running_autocast
 from recollect.models import GrowingHead, Projection
 from recollect.network.autocast import Autocast
 from recollect.network.batch import Batch
@@ -283,7 +283,11 @@ class Network:
         """Return outputs with the model in the mode it is in, a row per example, likewise."""
         with self.unseen():
             prepared = self._prepared(batch.inputs)
-            return by_example(self._way(prepared, batch).outputs(prepared), len(batch))
+            outputs = self._way(prepared, batch).outputs(prepared)
+            if self.objective.takes_logits and isinstance(outputs, Tensor):
+                # As a pass that trains gives them, whatever autocast made of them.
+                outputs = at_least(outputs, next(self.model.parameters()).dtype)
+            return by_example(outputs, len(batch))
 
     @torch.no_grad()
     def predict(self, inputs: object, *, batch_size: int | None = None) -> Any:

@@ -10,7 +10,7 @@ from tests.unit.learner.support import differences, fingerprint, learner, run, s
 from torch import Tensor, nn
 
 from recollect import Learner
-from recollect.errors import NonFiniteError
+from recollect.errors import CheckpointError, NonFiniteError
 
 
 def momentum(net: nn.Module) -> torch.optim.Optimizer:
@@ -62,6 +62,19 @@ def test_a_learning_rate_that_is_no_number_is_refused_by_name(
     world.optimizer.param_groups[0]["lr"] = good
     world.observe(*stream(1, seed=9)[0])
     world.save(tmp_path / "it")
+
+
+@pytest.mark.parametrize("rate", [math.nan, math.inf, -math.inf])
+def test_a_learner_with_such_a_rate_does_not_take_the_place_of_one_that_can_go_on(
+    rate: float, tmp_path: Path
+) -> None:
+    world = in_mid_stream("er", "mlp", "sgd")
+    world.save(tmp_path / "it")
+    whole = (tmp_path / "it").read_bytes()
+    world.optimizer.param_groups[0]["lr"] = rate
+    with pytest.raises(CheckpointError, match=r"cannot be saved, .*`lr` of group 0"):
+        world.save(tmp_path / "it")
+    assert (tmp_path / "it").read_bytes() == whole
 
 
 @pytest.mark.parametrize("kind", ["mlp", "dropout", "batch norm"])

@@ -125,6 +125,8 @@ def _check_groups(mine: Sequence[Mapping[str, object]], saved: object) -> None:
             raise refuse(f"{where} lacks `{name}`")
         for name, value in group.items():
             _check_setting(f"`{name}` of {where}", my_group.get(name, value), value)
+        if _is_number(rate := group.get("lr")) and not math.isfinite(_as_float(rate)):
+            raise refuse(f"`lr` of {where} is {rate}")
 
 
 def checked_count(facts: Mapping[str, object], name: str) -> int:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
+from typer.main import get_command
 
+from recollect.cli import app
 from recollect.experiments.specs.cell import cells
 from recollect.experiments.specs.configs import config_path
 from recollect.experiments.specs.spec import load_spec
@@ -60,6 +62,22 @@ def test_the_spec_of_the_guide_is_one_with_every_key(tmp_path: Path) -> None:
             assert re.search(said, text, flags=re.MULTILINE), f"{name}.{key}"
 
 
+@pytest.mark.parametrize("page", sorted(p.name for p in (ROOT / "docs").glob("*.md")))
+def test_every_command_of_a_page_is_one_that_the_program_takes(page: str) -> None:
+    """Parsed, and not carried out."""
+    text = (ROOT / "docs" / page).read_text()
+    listed = re.findall(r"```console\n(.*?)```", text, flags=re.DOTALL)
+    lines = [line for block in listed for line in block.replace("\\\n", " ").splitlines()]
+    inline = re.findall(r"`(recollect (?:run|tune|new|paper|report|verify) [^`…]+)`", text)
+    program = get_command(app)
+    for line in [*lines, *inline]:
+        name, *words = shlex.split(line, comments=True) or [""]
+        if name == "recollect" and not {"FILE", "STORE", "NAME"} & set(words):
+            with program.make_context(name, words) as context:
+                called, command, rest = program.resolve_command(context, words)  # type: ignore[attr-defined]
+                command.make_context(called, list(rest)).close()
+
+
 @pytest.mark.parametrize("page", ["experiments.md", "../README.md"])
 def test_the_command_with_an_own_rule_asks_for_what_it_says(
     page: str, monkeypatch: pytest.MonkeyPatch
@@ -80,12 +98,16 @@ def test_the_command_with_an_own_rule_asks_for_what_it_says(
     [
         "batch-norm.md",
         "benchmarks.md",
+        "cluster.md",
         "data.md",
         "experiments.md",
+        "integrations.md",
         "live-streams.md",
         "methods.md",
         "paper-notes.md",
+        "trackers.md",
         "tuning.md",
+        "your-own-data.md",
     ],
 )
 def test_files_a_page_links_to_are_there(page: str) -> None:

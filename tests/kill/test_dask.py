@@ -217,6 +217,28 @@ def test_a_killed_scheduler_is_a_clear_error_and_the_same_command_continues(
     assert without_times(record) == without_times(undisturbed)
 
 
+def test_a_scheduler_without_workers_is_told_and_runs_begin_when_one_comes(
+    processes: Processes, spec: Path, tmp_path: Path
+) -> None:
+    for worker in processes.workers:
+        worker.kill()
+        worker.wait()
+    processes.workers.clear()
+    notices: list[str] = []
+
+    def note(text: str) -> None:
+        notices.append(text)
+        processes.add_worker()
+
+    store = Store(tmp_path / "store")
+    workforce = Workforce(1, on=processes.address)
+    outcome = sweep(wanted_of(spec, "van"), store, workforce, on_notice=note)
+    processes.add_worker()
+    assert outcome.num_done == 1
+    (told,) = notices
+    assert "has no workers; runs wait until there are some" in told
+
+
 def test_workers_with_another_torch_are_refused_by_name(
     processes: Processes, spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,7 +39,10 @@ def examples(seed: int, classes: tuple[int, ...]) -> tuple[torch.Tensor, torch.T
 def learner() -> recollect.Learner:
     model = seeded(lambda: mlp(12, CLASSES), 0)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
-    return recollect.method("er-p", model, optimizer, capacity=30, replay=5, seed=3)
+    # Turned round, so that an evaluation which passed the learner by would be wrong.
+    return recollect.method(
+        "er-p", model, optimizer, capacity=30, replay=5, seed=3, transform=lambda x: x.flip(1)
+    )
 
 
 def weights(trained: recollect.Learner) -> list[torch.Tensor]:

@@ -106,7 +106,8 @@ def paper(
     num_failed = 0
     to_run = range(PAPER_SEEDS if seeds is None else seeds)
     if dry_run:
-        show_missing(cells_for(_cells(wanted)), to_run, store, workers=workers, on=on)
+        asked_cells = cells_for(_cells(wanted))
+        show_missing(asked_cells, to_run, store, workers=workers, on=on, is_fresh=fresh)
         return
     if run:
         asked = requests_for(_cells(wanted), to_run)

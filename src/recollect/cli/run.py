@@ -130,7 +130,9 @@ def run(
     if dry_run:
         from recollect.cli.terminal.missing import show_missing
 
-        show_missing(asked, asked_seeds, out, workers=workers, on=on, is_json=as_json)
+        show_missing(
+            asked, asked_seeds, out, workers=workers, on=on, is_fresh=fresh, is_json=as_json
+        )
         return
     from recollect.cli.terminal.sweeping import Wishes, carry_out
     from recollect.experiments.executors.workforce import Workforce

@@ -75,6 +75,11 @@ class LearnerStrategy(SupervisedTemplate):  # type: ignore[misc,unused-ignore]
             super().make_optimizer(**kwargs)
 
     @override
+    def forward(self) -> Any:
+        """Answer as the learner does, with its transform and its predictor."""
+        return self.learner.predict(self.mb_x)
+
+    @override
     def training_epoch(self, **kwargs: Any) -> None:
         """Let the learner observe each mini-batch."""
         for batch in self.dataloader:

@@ -194,3 +194,18 @@ def test_a_mistake_is_answered_with_what_to_do_and_no_traceback(
     assert message in ended.err
     assert "Traceback" not in ended.err
     assert ended.out == ""
+
+
+def test_a_fresh_run_counts_what_other_code_made_as_missing(recollect_run: Command) -> None:
+    Path("spec.toml").write_text(SPEC)
+    words = ("--spec", "spec.toml", "--method", "van", "--seeds", "1", "--workers", "1")
+    assert recollect_run(*words).code == 0
+    store = Store("runs")
+    (request,) = requests(cells(load_spec("spec.toml"), methods=["van"]), range(1))
+    (record,) = store.records()
+    store.add(request, replace(record, versions=record.versions | {"code": "yesterday's"}))
+    assert "Nothing is missing" in recollect_run(*words, "--dry-run").out
+    assert "1 of 1 runs are missing" in recollect_run(*words, "--fresh", "--dry-run").out
+    ended = recollect_run(*words, "--fresh")
+    assert ended.code == 0
+    assert "1/1  mnist-split van seed 0" in ended.err

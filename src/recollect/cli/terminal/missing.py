@@ -26,11 +26,12 @@ def show_missing(
     *,
     workers: int | None,
     on: str | None = None,
+    is_fresh: bool = False,
     is_json: bool = False,
 ) -> None:
     """Print the runs that the store lacks, cell by cell, with times estimated from its records."""
     num_workers = num_at_once(on, workers or usable_cores())
-    missing = missing_runs(cells, seeds, Store(out))
+    missing = missing_runs(cells, seeds, Store(out), is_fresh=is_fresh)
     ratio = bfloat16_ratio(missing[0].cell) if missing else None
     if is_json:
         rows = [_facts(runs) for runs in missing]

@@ -19,6 +19,7 @@ from recollect.errors import RecollectError
 from recollect.experiments.executors.workforce import Workforce
 from recollect.experiments.records.store import Store
 from recollect.experiments.running.events import Event
+from recollect.experiments.running.fresh import made_by_other_code
 from recollect.experiments.running.sweep import Outcome, sweep
 from recollect.experiments.specs.request import Request
 from recollect.experiments.tracking.tracks import Tracks
@@ -99,6 +100,8 @@ def sweep_shown(
         How that ended, and the signal that stopped it, None if nothing did.
     """
     num_missing = _missing(wanted, store)
+    if wishes.is_fresh:
+        num_missing += len(made_by_other_code(wanted, store))
     if tracks is not None:
         tracks.catch_up(wanted)
     with (

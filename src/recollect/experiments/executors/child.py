@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -22,6 +23,21 @@ _DASKS_OWN: Final = {"MALLOC_TRIM_THRESHOLD_": "65536"}  # what dask sets for it
 _TAIL: Final = 2000  # characters of what a dead process said
 
 Message = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a process ended.
+
+    Attributes:
+        how: In words, such as "exit code 1" or "SIGKILL".
+        said: The last of what it wrote to standard error.
+        is_from_outside: Whether it was killed; its code may then be as good as any.
+    """
+
+    how: str
+    said: str
+    is_from_outside: bool
 
 
 class Child:
@@ -93,8 +109,8 @@ class Child:
             return False
         return True
 
-    def close(self) -> str:
-        """Wait for its end, close its pipes, and say how it ended and what it said last."""
+    def close(self) -> Ending:
+        """Wait for its end, close its pipes, and say how that was."""
         code = self._process.wait()
         self.stop()
         assert self._process.stdout is not None
@@ -102,7 +118,7 @@ class Child:
         self._errors.seek(0)
         said = self._errors.read().decode(errors="replace")[-_TAIL:].strip()
         self._errors.close()
-        return f"{how_ended(code)}\n{said}"
+        return Ending(how_ended(code), said, code in (-signal.SIGKILL, -signal.SIGTERM))
 
 
 def how_ended(code: int) -> str:

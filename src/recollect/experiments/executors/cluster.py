@@ -82,11 +82,14 @@ class DaskCluster(Executor):
         self._num_given = 0
         self._snapshots: list[Snapshot] = []  # that workers have
         self._workers: dict[str, int] = {}  # threads of each, by its address
+        self._notify: Callable[[str], None] = lambda _: None
+        self._has_workers = True  # as far as it was told
         self._is_stopping = False
         self._let_dask_speak: Callable[[], None] = lambda: None
 
     @override
-    def start(self) -> None:
+    def start(self, on_notice: Callable[[str], None]) -> None:
+        self._notify = on_notice
         self._let_dask_speak = silence_dask()
         if self._on == LOCAL_CLUSTER:
             self._cluster = _local_cluster(self._num_workers)
@@ -103,12 +106,7 @@ class DaskCluster(Executor):
 
     @override
     def room(self) -> int:
-        now = time.monotonic()
-        if now - self._counted_at > _COUNTED_EVERY and self._is_connected():
-            threads = self._num_threads()
-            # A few more than there are threads, so that no worker waits for the next.
-            self._room = min(max(_LEAST_GIVEN, threads + len(self._workers)), _MOST_GIVEN)
-            self._counted_at = now
+        self._count_workers()
         return 0 if self._is_stopping else self._room - len(self._given)
 
     @override
@@ -151,6 +149,7 @@ class DaskCluster(Executor):
     @override
     def poll(self, seconds: float) -> list[Message]:
         self._keep_in_touch()
+        self._count_workers()
         found: list[Message] = []
         with suppress(queue.Empty):
             found += self._events.get(timeout=seconds)()
@@ -248,6 +247,21 @@ class DaskCluster(Executor):
         with suppress(OSError):
             self._workers = dict(self._client.nthreads())
         return sum(self._workers.values())
+
+    def _count_workers(self) -> None:
+        """See how many runs the cluster takes, and say so when nobody is there to make them."""
+        now = time.monotonic()
+        if now - self._counted_at <= _COUNTED_EVERY or not self._is_connected():
+            return
+        self._counted_at = now
+        threads = self._num_threads()
+        # A few more than there are threads, so that no worker waits for the next.
+        self._room = min(max(_LEAST_GIVEN, threads + len(self._workers)), _MOST_GIVEN)
+        if not threads and self._has_workers:
+            self._notify(
+                f"the dask scheduler at `{self._on}` has no workers; runs wait until there are some"
+            )
+        self._has_workers = threads > 0
 
     def _keep_in_touch(self) -> None:
         """Tell workers that the command is there, and notice when the scheduler no longer is.

@@ -1,6 +1,7 @@
 """What a sweep asks of those who make its runs: requests in, messages and records out, a stop."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -58,8 +59,11 @@ class Executor(ABC):
     executor sees to it that a run which was stopped or lost continues where it was last saved.
     """
 
-    def start(self) -> None:  # noqa: B027 - some have nothing to do
+    def start(self, on_notice: Callable[[str], None]) -> None:  # noqa: B027 - some do nothing
         """Get ready; called once, when there is something to make.
+
+        Args:
+            on_notice: Called, now or later, with what a person should know of the workers.
 
         Raises:
             WorkerError: Runs cannot be made.

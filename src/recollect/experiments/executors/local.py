@@ -130,15 +130,18 @@ class LocalWorkers(Executor):
         worker.child.close()
 
     def _reaped(self, worker: _Worker) -> list[Message]:
-        """Forget a worker that ended; if it had a run, say that the run is lost."""
+        """Forget a worker that ended; if it had a run, say that the run is lost.
+
+        Raises:
+            WorkerError: It ended of itself before it could take a run, as all others would.
+        """
         was_ready, task = worker.child.is_ready, worker.task
         self._selector.unregister(worker.child.output)
         self._workers.remove(worker)
-        how, _, said = worker.child.close().partition("\n")
+        ending = worker.child.close()
         if task is None:
             return []
-        if not was_ready and not self._is_stopping:
-            raise WorkerError(f"a worker could not start ({how}). It said:\n{said}")
-        return [
-            Message("lost", task.request, {"message": f"its worker ended with {how}", "said": said})
-        ]
+        if not (was_ready or ending.is_from_outside or self._is_stopping):
+            raise WorkerError(f"a worker could not start ({ending.how}). It said:\n{ending.said}")
+        message = f"its worker ended with {ending.how}"
+        return [Message("lost", task.request, {"message": message, "said": ending.said})]

@@ -159,11 +159,12 @@ class RunMaker(WorkerPlugin):
                     next_told = time.monotonic() + _TOLD_EVERY
                 worker.log_event(topic, {**message, "key": key})
             if child.has_ended:
-                was_ready, (how, _, said) = child.is_ready, child.close().partition("\n")
-                if not was_ready and not is_asked_to_stop:
-                    text = f"could not start a process ({how}). It said:\n{said}"
+                was_ready, ending = child.is_ready, child.close()
+                if not (was_ready or ending.is_from_outside or is_asked_to_stop):
+                    text = f"could not start a process ({ending.how}). It said:\n{ending.said}"
                     return {"kind": "unfit", "message": text}
-                return {"kind": "lost", "message": f"its worker ended with {how}", "said": said}
+                told = f"its worker ended with {ending.how}"
+                return {"kind": "lost", "message": told, "said": ending.said}
 
     def _child(self, package: Path) -> Child:
         """Return a worker process that has imported this code, idle or new."""

@@ -7,6 +7,7 @@ from statistics import median
 
 from recollect.experiments.records.record import Record
 from recollect.experiments.records.store import Store
+from recollect.experiments.running.machine import code
 from recollect.experiments.specs.cell import Cell
 
 
@@ -38,18 +39,27 @@ class MissingRuns:
         return None if self.seconds is None else self.seconds * self.num_runs
 
 
-def missing_runs(cells: Sequence[Cell], seeds: range, store: Store) -> list[MissingRuns]:
+def missing_runs(
+    cells: Sequence[Cell], seeds: range, store: Store, *, is_fresh: bool = False
+) -> list[MissingRuns]:
     """Return what the store lacks of each cell, in the order of the cells.
 
     Args:
         cells: What is asked for.
         seeds: With which seeds, consecutive ones.
         store: Where the records are.
+        is_fresh: Whether what other code than today's made is to be made again.
     """
     done = [record for record in store.records() if record.status == "done"]
+    stale = {(run.spec_hash, run.seed) for run in done if run.versions.get("code") != code()}
+    again = stale if is_fresh else set()
     found = []
     for cell in cells:
-        there = sorted(seed for seed in store.done_seeds(cell) if seed in seeds)
+        there = sorted(
+            seed
+            for seed in store.done_seeds(cell)
+            if seed in seeds and (cell.spec_hash, seed) not in again
+        )
         if len(there) < len(seeds):
             gaps = _gaps(seeds, there)
             found.append(MissingRuns(cell, gaps, len(there), _seconds_of(cell, done)))

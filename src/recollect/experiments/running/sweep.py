@@ -74,7 +74,7 @@ def sweep(
         is_fresh: Begin what is not done anew with the code of today, and make again what other code
             made; its records are set aside.
         on_event: Called with each event.
-        on_notice: Called with what a person should know before it begins.
+        on_notice: Called with what a person should know of the code and of the workers.
         should_stop: Called about ten times a second. Once it returns True, all runs save their
             place.
         on_tick: Called about ten times a second.
@@ -105,7 +105,7 @@ def sweep(
         notices(code.notice)
     state = _Sweep(missing, store, code, executor, on_event or _ignore, more)
     try:
-        was_stopped = state.go(should_stop, on_tick or _ignore)
+        was_stopped = state.go(should_stop, on_tick or _ignore, notices)
     except BaseException:
         state.close(_SHORT_PATIENCE)
         raise
@@ -142,9 +142,14 @@ class _Sweep:
         self.num_done = self.num_there = 0
         self.is_stopping = False
 
-    def go(self, should_stop: Callable[[], bool], on_tick: Callable[[], None]) -> bool:
+    def go(
+        self,
+        should_stop: Callable[[], bool],
+        on_tick: Callable[[], None],
+        on_notice: Callable[[str], None],
+    ) -> bool:
         if self._has_work():
-            self.executor.start()
+            self.executor.start(on_notice)
         while self._has_work():
             if should_stop():
                 self._stop(on_tick)

@@ -12,11 +12,11 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
 import torch
 
@@ -32,6 +32,7 @@ from recollect.experiments.specs.cell import Cell
 from recollect.experiments.specs.request import Request
 
 _LOOK_AGAIN: Final = 0.1  # seconds
+_OURS: Final = "a worker failed at what it was given; please report this:\n"
 
 
 class Worker:
@@ -43,28 +44,33 @@ class Worker:
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._assignments: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._assignments: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._stop = threading.Event()
 
-    def listen(self, lines: TextIO) -> None:
-        """Take assignments as they come; the end of the input stops a run in progress."""
-        for line in lines:
-            self._assignments.put(json.loads(line))
-        self._stop.set()
-        self._assignments.put(None)
+    def listen(self, lines: Iterable[bytes]) -> None:
+        """Take assignments as they come; the end of the input stops a run in progress.
+
+        They are read where they are carried out: nobody sees what is raised on this thread.
+        """
+        try:
+            for line in lines:
+                self._assignments.put(line)
+        finally:
+            self._stop.set()
+            self._assignments.put(None)
 
     def work(self) -> None:
         """Run assignments until there will be no more."""
         self._tell("ready")
         while (assigned := self._assignments.get()) is not None and not self._stop.is_set():
             try:
-                self._run(**assigned)
+                self._run(**json.loads(assigned))
             except Stopped:
                 self._tell("stopped")
             except (StoreError, DataError) as error:  # data that could not be fetched
                 self._tell("store-error", message=str(error))
             except Exception:  # ours to answer for, not the run's
-                self._tell("store-error", message=traceback.format_exc())
+                self._tell("store-error", message=_OURS + traceback.format_exc())
 
     def _run(
         self,
@@ -170,7 +176,7 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     worker = Worker(out)
-    threading.Thread(target=worker.listen, args=(sys.stdin,), daemon=True).start()
+    threading.Thread(target=worker.listen, args=(sys.stdin.buffer,), daemon=True).start()
     worker.work()
 
 

@@ -35,6 +35,27 @@ def record(request_for: RequestFor) -> Record:
     return execute(request_for())
 
 
+THREADS = """
+import os, sys
+from pathlib import Path
+from recollect.experiments.records.store import read_file
+before = len(os.listdir("/proc/self/task"))
+read_file(Path(sys.argv[1]))
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are listed by Linux")
+def test_reading_records_starts_no_thread_that_could_outlive_python(
+    store: Store, record: Record, request_for: RequestFor
+) -> None:
+    store.add(request_for(), record)
+    (path,) = (store.root / "records").rglob("*.parquet")
+    command = [sys.executable, "-c", THREADS, str(path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ended.stdout == "0\n"
+
+
 def test_a_record_comes_back_as_it_was_written(
     store: Store, record: Record, request_for: RequestFor
 ) -> None:

@@ -29,6 +29,19 @@ def test_what_is_missing_is_told_by_cell_with_the_time_of_its_own_runs(
     assert (gss.seconds, gss.total_seconds) == (None, None)
 
 
+def test_what_other_code_made_is_missing_to_a_fresh_sweep_only(
+    request_for: RequestFor, tmp_path: Path
+) -> None:
+    store, cell = Store(tmp_path / "store"), request_for("er").cell
+    made = execute(request_for("er"))
+    older = replace(made, seed=1, versions=made.versions | {"code": "yesterday's"})
+    store.add(request_for("er"), made)
+    store.add(request_for("er", 1), older)
+    assert missing_runs([cell], range(2), store) == []
+    (runs,) = missing_runs([cell], range(2), store, is_fresh=True)
+    assert (runs.seeds, runs.num_there) == ((range(1, 2),), 1)
+
+
 def test_a_cell_never_run_takes_the_time_of_the_same_method_with_other_settings(
     request_for: RequestFor, tmp_path: Path
 ) -> None:

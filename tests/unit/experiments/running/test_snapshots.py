@@ -15,7 +15,7 @@ from recollect.experiments.records.verify import verify_store
 from recollect.experiments.running import begun, machine
 from recollect.experiments.running.begun import CodeOfSweep
 from recollect.experiments.running.execute import execute, failed_record
-from recollect.experiments.running.fresh import set_other_code_aside
+from recollect.experiments.running.fresh import made_by_other_code, set_other_code_aside
 from recollect.experiments.running.machine import code, commit, source
 from recollect.experiments.running.snapshots import (
     Snapshot,
@@ -160,6 +160,7 @@ def test_fresh_takes_the_source_of_today_and_sets_aside_what_other_code_made(
     before = code()
     edit("learner/report.py", '"""', '"""Edited. ')
     notices: list[str] = []
+    assert made_by_other_code(wanted, store) == wanted[:1]
     outcome = sweep(wanted, store, Workforce(1), is_fresh=True, on_notice=notices.append)
     assert (outcome.num_done, outcome.num_there) == (2, 0)
     assert {record.versions["code"] for record in store.records()} == {code()}

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,6 +112,28 @@ def test_a_worker_that_cannot_start_is_told_with_what_it_said(
     monkeypatch.setenv("PYTHONPATH", str(broken.parent))
     with pytest.raises(WorkerError, match=r"(?s)could not start.*torch is broken here"):
         sweep([request_for()], Store(tmp_path / "store"), Workforce(1))
+
+
+def test_a_worker_that_is_killed_while_it_starts_is_replaced(
+    request_for: RequestFor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, killed = subprocess.Popen, []
+
+    def start_and_kill_the_first(*arguments: Any, **options: Any) -> Any:
+        process = start(*arguments, **options)
+        if not killed:
+            killed.append(process.pid)
+            process.kill()
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", start_and_kill_the_first)
+    events: list[Event] = []
+    store = Store(tmp_path / "store")
+    outcome = sweep([request_for()], store, Workforce(1), on_event=events.append)
+    assert outcome.num_done == 1
+    kinds = [event.kind for event in events if event.kind != "progress"]
+    assert kinds == ["died", "started", "done"]
+    assert events[0].message == "its worker ended with SIGKILL; the run is continued"
 
 
 def test_a_store_that_cannot_be_used_is_told_before_anything_is_run(

@@ -50,6 +50,7 @@ def unit_of(spec: Spec) -> Spec:
     assert er is not None, problems
     return replace(
         spec,
+        compare=("er",),
         methods={"er": er},
         learner=spec.learner.model_copy(update={"iterations": 1}),
         named=replace(spec.named, augment=[]),
@@ -82,7 +83,7 @@ def step_costs(
     asked = cells(spec, methods=methods, memory=sizes)
     first = max(cell.capacity for cell in asked)
     asked = [cell for cell in asked if cell.capacity in (0, first)]
-    [unit] = cells(unit_of(spec), methods=["er"], memory=[first] if first else sizes)[:1]
+    [unit] = cells(unit_of(spec), memory=[first] if first else sizes)[:1]
     rivals = [_Rival(cell, clock) for cell in (unit, *asked)]
     warming = min(_MOST_WARMING, -(-unit.capacity // rivals[0].batch_size))
     for number in range(warming + 1):

@@ -121,7 +121,7 @@ def test_runs_with_a_curve_show_what_was_known_along_the_stream(shown: Shown) ->
     heading, er, *about = shown(MAIN_JOB, curve=CURVE)
     assert re.split(r"  +", heading)[6:9] == ["forgetting", "any-time", "worst case"]
     # (10 * 0.9 + 10 * 0.55) / 20, and 0.8 / 2 + 0.3 / 2
-    assert ["72.5", "55.0"] == [word for word in er.split() if word in ("72.5", "55.0")]
+    assert [word for word in er.split() if word in ("72.5", "55.0")] == ["72.5", "55.0"]
     assert "area under accuracy over the stream. Worst case: WC-ACC." in " ".join(
         " ".join(about).split()
     )

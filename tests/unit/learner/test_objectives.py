@@ -386,3 +386,18 @@ def test_a_rule_that_weighs_gradients_refuses_outputs_that_are_nobodys_own() -> 
     assert fingerprint(one) == before
     plain = Described()
     run(Learner(plain, sgd(plain, lr=1e-4), memory=Memory(8), objective=Together()), STREAM)
+
+
+def test_classes_of_a_batch_that_was_not_learnt_are_not_seen() -> None:
+    one = run(learner("er-ace", against="unseen"), [(x, y % 2) for x, y in STREAM[:4]])
+    before = fingerprint(one)
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("the optimizer is broken")
+
+    handle = one.optimizer.register_step_post_hook(broken)
+    with pytest.raises(RuntimeError, match="optimizer is broken"):
+        one.observe(STREAM[4][0], torch.full((5,), 3))
+    handle.remove()
+    assert one._classes_seen.numbers.tolist() == [0, 1]
+    assert fingerprint(one) == before

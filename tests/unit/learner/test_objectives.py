@@ -229,6 +229,12 @@ def test_an_objective_that_keeps_other_than_it_declares_is_refused_and_nothing_i
     assert fingerprint(one) == before
 
 
+@pytest.mark.parametrize("default", [float("inf"), float("nan")])
+def test_a_default_that_no_checkpoint_holds_is_refused(default: float) -> None:
+    with pytest.raises(ValueError, match=r"`default` of the column `mine` is (inf|nan), which no"):
+        MemoryColumn("mine", default)
+
+
 def test_two_parts_cannot_keep_columns_of_one_name() -> None:
     class Clashing(CrossEntropy):  # type: ignore[misc]
         columns = (MemoryColumn("best_loss"),)

@@ -74,6 +74,8 @@ QUICK = {
     "an unknown benchmark": ("run", "mnist-splt"),
     "an unknown key": ("run", "--set", "optimizer.lrr=1"),
     "an unknown method": ("run", "--method", "er-pcc"),
+    "an unknown method to measure": ("cost", "mnist-split", "--method", "er-pcc"),
+    "a method without a cost": ("run", "--set", "stream.budget=1", "--method", "er-p"),
     "an unknown option": ("run", "--set", "methods.er-p.step_sizee=1"),
     "an option of the wrong type": ("run", "--set", "methods.er-p.steps=few"),
     "a spec that is not there": ("run", "--spec", "absent.toml"),

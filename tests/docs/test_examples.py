@@ -12,6 +12,7 @@ import torch
 from tests.unit.learner.support import model, run, sgd, stream
 
 from recollect import Learner, Memory
+from recollect.objectives import Answers
 
 FOLDER = Path(__file__).parents[2] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.py"))
@@ -35,7 +36,13 @@ def test_an_example_is_short(path: Path) -> None:
 
 def test_every_example_is_run_here() -> None:
     expected = {
-        *("custom_formula", "custom_retrieval", "custom_rule", "custom_storage"),
+        *(
+            "custom_formula",
+            "custom_objective",
+            "custom_retrieval",
+            "custom_rule",
+            "custom_storage",
+        ),
         *("drop_in", "mlflow_tracker", "own_loop", "resume_after_crash", "text"),
     }
     assert {path.stem for path in EXAMPLES} == expected
@@ -60,6 +67,20 @@ def test_languages_are_forgotten_without_replay(capsys: pytest.CaptureFixture[st
 def test_the_custom_retrieval_passes_the_checks(capsys: pytest.CaptureFixture[str]) -> None:
     load("custom_retrieval").main()
     assert capsys.readouterr().out.startswith("stored examples were replayed 0 to ")
+
+
+def test_the_custom_objective_passes_the_checks(capsys: pytest.CaptureFixture[str]) -> None:
+    load("custom_objective").main()
+    assert capsys.readouterr().out.startswith("loss of stored examples when they came: 0.")
+
+
+def test_a_replayed_example_may_be_surer_than_it_was_and_not_less_sure() -> None:
+    objective = load("custom_objective").NoLessSure(weight=3.0)
+    logits = torch.zeros(3, 2)  # a loss of log 2 each
+    kept = {"kept": torch.tensor([0.5, 1.0])}
+    losses = objective(Answers(logits, torch.tensor([0, 1, 0]), [False, True, True], kept))
+    two = torch.tensor(2.0).log()
+    torch.testing.assert_close(losses, torch.stack([two, two + 3 * (two - 0.5), two]))
 
 
 def test_the_own_loop_gives_the_bits_of_observe() -> None:

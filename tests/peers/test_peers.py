@@ -42,6 +42,16 @@ def test_avalanche_trains_our_learner_to_the_bits_of_a_loop() -> None:
     assert found["last loss"][0] == found["last loss"][1]
 
 
+def test_objectives_are_avalanches_but_for_what_their_docstrings_say() -> None:
+    found = found_by("losses_run.py")
+    ours, theirs = found["er-ace"]
+    assert ours == pytest.approx(2 * theirs, rel=1e-12)
+    ours, theirs = found["der++"]
+    assert ours == pytest.approx(theirs, rel=1e-6)  # they add up in float32
+    ours, theirs = found["scr"]
+    assert ours == pytest.approx(theirs, rel=1e-6)  # their mask is float32
+
+
 def test_river_learns_from_frames_as_from_batches() -> None:
     found = found_by("river_run.py")
     assert found["nothing known"] == 0

@@ -1,7 +1,7 @@
 """What holds for every stream, whatever its shape."""
 
 import json
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from hypothesis import given
@@ -12,13 +12,27 @@ from recollect.streams import (
     PixelPermutation,
     Stream,
     blurred_boundaries,
+    blurred_classes,
     imbalanced,
+    long_tailed,
     permuted_pixels,
+    repeated_classes,
     split_classes,
+    within_budget,
 )
 
-KINDS = st.sampled_from(["split", "permuted", "blurred", "iid", "imbalanced"])
-Kind = Literal["split", "permuted", "blurred", "iid", "imbalanced"]
+Kind = Literal[
+    "split",
+    "permuted",
+    "blurred",
+    "iid",
+    "imbalanced",
+    "long tail",
+    "blurred classes",
+    "repeated",
+    "not waiting",
+]
+KINDS = st.sampled_from(get_args(Kind))
 
 
 def _stream(kind: Kind, *, num_examples: int, batch_size: int, seed: int) -> Stream:
@@ -32,7 +46,14 @@ def _stream(kind: Kind, *, num_examples: int, batch_size: int, seed: int) -> Str
         return blurred_boundaries(sharp, width=width, seed=seed)
     if kind == "iid":
         return blurred_boundaries(sharp, width="iid", seed=seed)
-    return imbalanced(sharp, factor=0.6, seed=seed) if kind == "imbalanced" else sharp
+    changed = {
+        "imbalanced": lambda: imbalanced(sharp, factor=0.6, seed=seed),
+        "long tail": lambda: long_tailed(sharp, rarest=0.2, seed=seed),
+        "blurred classes": lambda: blurred_classes(sharp, blur=0.4, seed=seed),
+        "repeated": lambda: repeated_classes(sharp, chance=0.4, seed=seed),
+        "not waiting": lambda: within_budget(sharp, cost=1.7),
+    }
+    return changed[kind]() if kind in changed else sharp
 
 
 SHAPES = {

@@ -295,6 +295,27 @@ def test_the_first_segments_are_those_of_the_whole_stream(name: str, protocol: s
     assert first.num_classes == whole.num_classes
 
 
+@pytest.mark.parametrize("name", ["mnist-split", "cifar10-split", "mini-imagenet-split"])
+def test_a_segment_of_random_classes_has_as_many_examples_per_class(name: str) -> None:
+    usual = benchmark(name, data=SOURCES[name], seed=3)
+    random = benchmark(name, data=SOURCES[name], seed=3, has_random_groups=True)
+    each = _sizes(usual)[0] / len(usual.segments[0].classes)
+    kept = len(usual.segments[0].validation_indices) / len(usual.segments[0].classes)
+    nums = [len(segment.classes) for segment in random.segments]
+    assert len(set(nums)) > 1
+    assert _sizes(random) == [round(each * num) for num in nums]
+    assert [len(s.validation_indices) for s in random.segments] == [round(kept * n) for n in nums]
+    assert sum(_sizes(random)) == sum(_sizes(usual))
+    assert sorted(c for segment in random.segments for c in segment.classes) == sorted(
+        c for segment in usual.segments for c in segment.classes
+    )
+
+
+def test_permuted_inputs_have_no_classes_to_group() -> None:
+    with pytest.raises(ValueError, match="`has_random_groups` is for class streams"):
+        benchmark("mnist-permuted", data=MNIST, has_random_groups=True)
+
+
 def test_a_fresh_stream_leaves_the_first_where_it_is() -> None:
     built = benchmark("mnist-split", data=MNIST)
     next(built.stream)
@@ -395,7 +416,7 @@ def test_a_benchmarks_model_builder_can_be_sent_to_a_worker() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "mnist"}, "`name` is 'mnist'; choose one of cifar10-split, mini-imagenet-split"),
+        ({"name": "mnist"}, "`name` is 'mnist'; choose one of cifar10-split, languages-split"),
         (
             {"protocol": "gem"},
             "`protocol` is 'gem'; mnist-split is defined for mir-official, paper",

@@ -1,6 +1,7 @@
 """Cut a data set into a stream, held-out examples and test sets."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import torch
 from torch import Tensor
@@ -30,22 +31,27 @@ def _cut_by_class(data: LabelledData, recipe: Recipe, seed: int) -> tuple[Stream
         class_order=recipe.class_order,
         seed=seed,
     )
+    usual_size = len(groups[0])
     if recipe.has_random_groups:
         groups = random_groups(data.train.labels, num_groups=len(groups), seed=seed)
     groups = groups[: _num_segments(recipe, len(groups))]
+    # A segment with twice the classes has twice the examples, streamed and held out.
+    shares = [Fraction(len(group), usual_size) for group in groups]
+    kept = recipe.validation
     parts = [
         hold_out(
             members(data.train.labels, group),
-            recipe.validation,
+            _scaled(kept, share) if isinstance(kept, int) else kept,
             seed=_split_seed(recipe, seed),
             segment_name=class_segment(group).name,
         )
-        for group in groups
+        for group, share in zip(groups, shares, strict=True)
     ]
+    size = _examples_per_segment(recipe)
     stream = split_classes(
         data.train,
         groups=groups,
-        examples_per_segment=_examples_per_segment(recipe),
+        examples_per_segment=None if size is None else [_scaled(size, s) for s in shares],
         among=torch.cat([rest for _, rest in parts]),
         seed=seed,
         batch_size=recipe.defaults.batch_size,
@@ -88,6 +94,11 @@ def _num_segments(recipe: Recipe, available: int) -> int:
             f"pass 1 to {available}, or nothing for all of them."
         )
     return recipe.num_segments
+
+
+def _scaled(size: int, share: Fraction) -> int:
+    """Scale a count to at least one; what is no count stays as it is, to be refused."""
+    return max(1, round(size * share)) if size > 0 else size
 
 
 def _split_seed(recipe: Recipe, seed: int) -> int:

@@ -19,6 +19,10 @@ COMMANDS: Final = {
         "Write a first spec for data of your own, with comments, from what is found there.",
     ),
     "tune": ("tune", "Search settings on validation data, and write the best as a spec."),
+    "cost": (
+        "cost",
+        "Measure what a step of each method costs, in steps of ER, as a table for a spec.",
+    ),
     "methods": ("methods", "List the methods with their parts and options."),
     "data": ("app", "List, fetch, verify and show data sets."),
     "paper": (

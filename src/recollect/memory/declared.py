@@ -1,5 +1,6 @@
 """Columns that parts declare: a row per slot, such as a weight, a loss or logits."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -21,6 +22,13 @@ class MemoryColumn:
 
     name: str
     default: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.default):
+            raise ValueError(
+                f"`default` of the column `{self.name}` is {self.default}, which no checkpoint "
+                "holds; pass a finite number, such as `torch.finfo(torch.float32).max`."
+            )
 
 
 def with_column(

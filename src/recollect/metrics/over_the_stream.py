@@ -21,7 +21,8 @@ def area_under_accuracy(moments: Sequence[int], accuracies: Sequence[float]) -> 
         0.5
 
     References:
-        Koh et al. 2022 (i-Blurry), Sec. 3.2, where the moments are evenly spaced.
+        Koh et al. 2022 (i-Blurry), where the moments are evenly spaced, and accuracy is over all
+        classes seen so far.
     """
     if not moments or len(moments) != len(accuracies):
         raise ValueError(
@@ -54,7 +55,8 @@ def minimum_accuracy(looks: Sequence[Sequence[float]]) -> float:
         0.25
 
     References:
-        De Lange et al. 2023, Continual evaluation for lifelong learning, Eq. 3.
+        De Lange et al. 2023, Continual evaluation for lifelong learning, who look after every
+        update. Their code, too, leaves out the looks at a segment while it is learnt.
     """
     num_met = _num_met(looks)
     if num_met < 2:
@@ -78,7 +80,7 @@ def worst_case_accuracy(looks: Sequence[Sequence[float]]) -> float:
         0.375
 
     References:
-        De Lange et al. 2023, Eq. 4.
+        De Lange et al. 2023.
     """
     num_met = _num_met(looks)
     last = looks[-1][-1]

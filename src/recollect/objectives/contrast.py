@@ -44,7 +44,7 @@ class SupervisedContrast(Objective):
 
     References:
         Khosla et al., Supervised contrastive learning, NeurIPS 2020, Eq. 2. Mai et al., Supervised
-        contrastive replay, CVPR workshops 2021.
+        contrastive replay, CVPR workshops 2021. Avalanche 0.6.0, `SCRLoss` with one temperature.
     """
 
     takes_logits: ClassVar[bool] = False

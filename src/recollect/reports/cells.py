@@ -118,14 +118,8 @@ def accuracy_over_time(record: Record) -> dict[int, float]:
     }
 
 
-def anytime_accuracy(record: Record) -> float | None:
-    """Mean over time of that curve; None for a run without one."""
-    curve = accuracy_over_time(record)
-    return fmean(curve.values()) if curve else None
-
-
 def area_under_curve(record: Record) -> float | None:
-    """Area under that curve as a share of the stream; None for a run without one."""
+    """Area under that curve, which is its mean over the stream; None for a run without one."""
     return anytime_area(record) if record.curve else None
 
 
@@ -139,6 +133,16 @@ def worst_case_of_curve(record: Record) -> float | None:
     """Accuracy on the last segment, and on the others at their worst; None without a curve."""
     seen = looks(record)
     return worst_case_accuracy(seen) if seen else None
+
+
+def share_seen(record: Record) -> float | None:
+    """Share of the batches that a budget leaves a method time for; None if the stream waits."""
+    try:
+        stream = json.loads(record.spec).get("stream", {})
+    except json.JSONDecodeError:
+        return None
+    budget = stream.get("budget")
+    return None if budget is None else min(1.0, budget / stream["cost"])
 
 
 def prequential_accuracy(record: Record) -> float | None:

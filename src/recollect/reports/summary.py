@@ -9,6 +9,7 @@ from recollect.reports.cells import (
     final_accuracy,
     final_forgetting,
     minimum_of_curve,
+    share_seen,
     worst_case_of_curve,
 )
 from recollect.reports.statistics import (
@@ -38,6 +39,7 @@ class SummaryRow:
         area: Area under the any-time accuracy; None for runs without a curve.
         minimum: Accuracy on segments that were over, at their worst look; likewise.
         worst_case: That, with the last segment as it is at the end; likewise.
+        seen: Share of the batches that a budget left time for; None if the stream waited.
     """
 
     benchmark: str
@@ -52,6 +54,7 @@ class SummaryRow:
     area: Summary | None = None
     minimum: Summary | None = None
     worst_case: Summary | None = None
+    seen: float | None = None
 
 
 def summarise_runs(records: Sequence[Record]) -> list[SummaryRow]:
@@ -91,6 +94,7 @@ def _row(runs: Sequence[Record], baseline: Sequence[Record]) -> SummaryRow:
         baseline[0].method,
         baseline[0].capacity,
         *(_along(runs, seen) for seen in (area_under_curve, minimum_of_curve, worst_case_of_curve)),
+        share_seen(runs[0]),
     )
 
 

@@ -35,7 +35,8 @@ def within_budget(stream: Stream, *, cost: float, budget: float = 1.0) -> Stream
 
     References:
         Ghunaim et al. 2023, Real-time evaluation in online continual learning: there, too, a
-        method of relative complexity n learns from one in n batches.
+        method of relative complexity n learns from one in n batches. They predict every batch, with
+        the last model that was finished; here a step takes effect at once.
     """
     for name, value in (("cost", cost), ("budget", budget)):
         if not 0 < value < float("inf"):

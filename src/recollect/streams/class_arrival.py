@@ -1,5 +1,6 @@
 """Class streams in which a class comes in more than one segment: blurred, or again and again."""
 
+from collections import Counter
 from dataclasses import replace
 
 import torch
@@ -18,12 +19,15 @@ def blurred_classes(
 ) -> Stream:
     """Let a share of the classes come, in part, in every segment (i-Blurry, Si-Blurry).
 
-    `disjoint` of the classes stay in their segment. Of each other class, `blur` of the examples
-    leave their places; they are shuffled, and fill these places again. So every segment keeps its
-    size, and of T segments of one size one in T of the moved examples comes back to its own.
+    `disjoint` of the classes stay in their segment, the same share in each as far as whole classes
+    allow. Of each other class, `blur` of the examples leave their places; they are shuffled, and
+    fill these places again. So every segment keeps its size, and of T segments of one size one in T
+    of the moved examples comes back to its own.
 
-    Over equal groups of classes this is i-Blurry-N-M with N = 100 disjoint and M = 100 blur. Over
-    `random_groups`, where chance decides how many classes a segment brings, it is Si-Blurry.
+    Over equal groups of classes this is i-Blurry-N-M with N = 100 disjoint and M = 100 blur, as its
+    code draws it; the paper says that moved examples go to other tasks. Over `random_groups`, where
+    chance decides how many classes a segment brings, it is Si-Blurry. In its code chance also
+    decides how many examples each segment exchanges; here that is `blur` of each class.
 
     Args:
         stream: A class stream with sharp boundaries that has given nothing yet. It stays as it is.
@@ -50,14 +54,13 @@ def blurred_classes(
     """
     _check_share("disjoint", disjoint)
     _check_share("blur", blur)
-    _check_is_of_classes(stream)
+    segment_of = _segments_of_classes(stream)
     labels = stream.examples.labels[stream.plan.order]
-    classes = classes_in(labels)
-    drawn = torch.randperm(len(classes), generator=derived_generator(seed, "disjoint classes"))
+    drawn = _alternating(segment_of, derived_generator(seed, "disjoint classes"))
     leaving = []
-    for position in drawn[round(disjoint * len(classes)) :].tolist():
-        mine = (labels == classes[position]).nonzero().flatten()
-        generator = derived_generator(seed, "blurred examples", classes[position])
+    for label in drawn[round(disjoint * len(drawn)) :]:
+        mine = (labels == label).nonzero().flatten()
+        generator = derived_generator(seed, "blurred examples", label)
         chosen = torch.randperm(len(mine), generator=generator)[: round(blur * len(mine))]
         leaving.append(mine[chosen])
     if not leaving:
@@ -75,7 +78,7 @@ def repeated_classes(stream: Stream, *, chance: float, seed: int = 0) -> Stream:
 
     In each segment after its own a class comes again with probability `chance`. Its examples are
     dealt out evenly over its segments, in their order, so every example still comes once. Within a
-    segment the order is shuffled.
+    segment the order is shuffled. So later segments grow and early ones shrink.
 
     Args:
         stream: A class stream with sharp boundaries that has given nothing yet. It stays as it is.
@@ -86,17 +89,28 @@ def repeated_classes(stream: Stream, *, chance: float, seed: int = 0) -> Stream:
         A new stream. Its segments, for evaluators, name the classes that come in them first.
 
     References:
-        Hemati et al. 2023, Class-incremental learning with repetition.
+        Hemati et al. 2023, Class-incremental learning with repetition. Its slot-based generator,
+        too, deals the examples of a class out without giving one twice, over as many segments for
+        every class; its sampling-based one draws where a class comes again, as here, and may give
+        an example twice.
+
+    Example:
+        >>> from recollect.datasets import Examples
+        >>> from recollect.streams import split_classes
+        >>> data = Examples(torch.arange(12), torch.tensor([0, 1, 2] * 4))
+        >>> stream = split_classes(data, classes_per_segment=1)
+        >>> again = repeated_classes(stream, chance=1.0)
+        >>> [labels.bincount().tolist() for inputs, labels in again]
+        [[2], [1, 2], [1, 2, 4]]
     """
     _check_share("chance", chance)
-    _check_is_of_classes(stream)
+    segment_of = _segments_of_classes(stream)
     plan, count = stream.plan, stream.plan.num_segments
     labels = stream.examples.labels[plan.order]
     generator = derived_generator(seed, "repeated classes")
     stretches: list[list[Tensor]] = [[] for _ in range(count)]
-    for label in classes_in(labels):
+    for label, own in segment_of.items():
         mine = (labels == label).nonzero().flatten()
-        own = int(plan.origin[mine[0]])
         again = torch.rand(count, generator=generator) < chance
         segments = [k for k in range(own, count) if k == own or again[k]][: len(mine)]
         for segment, dealt in zip(segments, torch.tensor_split(mine, len(segments)), strict=True):
@@ -115,7 +129,21 @@ def _check_share(name: str, share: float) -> None:
         raise ValueError(f"`{name}` is {share}; pass a share from 0 to 1.")
 
 
-def _check_is_of_classes(stream: Stream) -> None:
+def _alternating(segment_of: dict[int, int], generator: torch.Generator) -> list[int]:
+    """Shuffle classes so that every beginning has the same share of each segment's classes."""
+    order = torch.randperm(len(segment_of), generator=generator).tolist()
+    shuffled = [[*segment_of][position] for position in order]
+    num_in = Counter(segment_of.values())
+    met: Counter[int] = Counter()
+    place = {}
+    for label in shuffled:
+        met[segment_of[label]] += 1
+        place[label] = (met[segment_of[label]] - 0.5) / num_in[segment_of[label]]
+    return sorted(shuffled, key=place.__getitem__)
+
+
+def _segments_of_classes(stream: Stream) -> dict[int, int]:
+    """Return the number of each class's segment, classes ascending."""
     if stream.cursor:
         raise StreamError(
             f"`stream` has given {stream.cursor} examples already; pass it before its first batch, "
@@ -131,3 +159,15 @@ def _check_is_of_classes(stream: Stream) -> None:
         raise ValueError(
             "`stream` is blurred already; pass a stream of classes with sharp boundaries."
         )
+    labels = stream.examples.labels[stream.plan.order]
+    segment_of = {}
+    for label in classes_in(labels):
+        found = stream.plan.origin[labels == label].unique().tolist()
+        if len(found) > 1:
+            names = " and ".join(f"`{stream.segments[k].name}`" for k in found[:2])
+            raise ValueError(
+                f"class {label} comes in segments {names} already; pass a stream in which each "
+                "class has one segment, such as `split_classes` makes."
+            )
+        segment_of[label] = int(found[0])
+    return segment_of

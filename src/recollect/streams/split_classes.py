@@ -22,7 +22,7 @@ def split_classes(
     *,
     classes_per_segment: int | None = None,
     groups: Sequence[Sequence[int]] | None = None,
-    examples_per_segment: int | None = None,
+    examples_per_segment: int | Sequence[int] | None = None,
     class_order: ClassOrder = "ascending",
     among: Tensor | None = None,
     seed: int = 0,
@@ -35,7 +35,7 @@ def split_classes(
         classes_per_segment: Cut the classes, in `class_order`, into groups of this size.
         groups: The classes of each segment, instead of `classes_per_segment`.
         examples_per_segment: Stream exactly this many of each group, a fresh random subset for each
-            seed. All of them if None.
+            seed; several numbers are one per group. All of them if None.
         class_order: `"ascending"`, `"shuffled"` by the seed, or the classes in the order wanted.
         among: Indices of the `examples` that may be streamed; all if None.
         seed: Decides subsets and orders. The same for every method that is compared.
@@ -62,14 +62,22 @@ def split_classes(
         )
     segments = [class_segment(group) for group in groups]
     _check_classes(segments, set(classes_in(pool_labels)))
+    sizes = examples_per_segment
+    if sizes is None or isinstance(sizes, int):
+        sizes = [sizes] * len(segments)
+    elif len(sizes) != len(segments):
+        raise ValueError(
+            f"`examples_per_segment` has {len(sizes)} entries for {len(segments)} groups; pass one "
+            "number for all, or one per group."
+        )
     orders = [
         draw_examples(
             pool[torch.isin(pool_labels, torch.tensor(segment.classes))],
-            examples_per_segment,
+            size,
             seed=seed,
             segment_name=segment.name,
         )
-        for segment in segments
+        for segment, size in zip(segments, sizes, strict=True)
     ]
     return Stream(examples, segments, Plan.by_segment(orders, batch_size=batch_size))
 
@@ -127,10 +135,11 @@ def random_groups(labels: Tensor, *, num_groups: int, seed: int) -> list[tuple[i
 
     Example:
         >>> random_groups(torch.arange(6), num_groups=3, seed=0)
-        [(4,), (0, 1, 5), (2, 3)]
+        [(1, 2, 4), (3,), (0, 5)]
 
     References:
-        Moon et al. 2023 (Si-Blurry), where chance decides how many classes a task has.
+        Moon et al. 2023 (Si-Blurry), where chance decides how many classes a task has. Their code
+        cuts the disjoint classes so and may leave a task none; the blurred ones it cuts evenly.
     """
     classes = classes_in(labels)
     if not 1 <= num_groups <= len(classes):

@@ -391,6 +391,9 @@ replay = 4
 
 def test_one_command_gives_table_and_page_from_a_folder_of_photos(photos: Path) -> None:
     path = written(*PHOTOS, top="seeds = 2", rest=WHOLE)
+    dry = CliRunner().invoke(app, ["run", str(path), "--dry-run"])
+    assert dry.exit_code == 0, dry.exception
+    assert "4 of 4 runs are missing" in dry.output
     ended = CliRunner().invoke(app, ["run", str(path), "--workers", "1", "--quiet"])
     assert ended.exit_code == 0, ended.output
     assert "photos, protocol own" in ended.output

@@ -129,6 +129,7 @@ def fingerprint(learner: Learner) -> dict[str, object]:
     if learner.storage is not None:
         _add(found, "storage", learner.storage.state())
     _add(found, "predictor", learner.predictor.state())
+    _add(found, "classes seen", learner._classes_seen.numbers)
     for purpose, generator in learner.generators.items():
         _add(found, f"generator {purpose}", generator.get_state())
     _add(found, "torch's generator", torch.get_rng_state())

@@ -229,6 +229,12 @@ def test_an_objective_that_keeps_other_than_it_declares_is_refused_and_nothing_i
     assert fingerprint(one) == before
 
 
+@pytest.mark.parametrize("default", [float("inf"), float("nan")])
+def test_a_default_that_no_checkpoint_holds_is_refused(default: float) -> None:
+    with pytest.raises(ValueError, match=r"`default` of the column `mine` is (inf|nan), which no"):
+        MemoryColumn("mine", default)
+
+
 def test_two_parts_cannot_keep_columns_of_one_name() -> None:
     class Clashing(CrossEntropy):  # type: ignore[misc]
         columns = (MemoryColumn("best_loss"),)
@@ -386,3 +392,18 @@ def test_a_rule_that_weighs_gradients_refuses_outputs_that_are_nobodys_own() -> 
     assert fingerprint(one) == before
     plain = Described()
     run(Learner(plain, sgd(plain, lr=1e-4), memory=Memory(8), objective=Together()), STREAM)
+
+
+def test_classes_of_a_batch_that_was_not_learnt_are_not_seen() -> None:
+    one = run(learner("er-ace", against="unseen"), [(x, y % 2) for x, y in STREAM[:4]])
+    before = fingerprint(one)
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("the optimizer is broken")
+
+    handle = one.optimizer.register_step_post_hook(broken)
+    with pytest.raises(RuntimeError, match="optimizer is broken"):
+        one.observe(STREAM[4][0], torch.full((5,), 3))
+    handle.remove()
+    assert one._classes_seen.numbers.tolist() == [0, 1]
+    assert fingerprint(one) == before

@@ -3,20 +3,23 @@ import json
 
 import pytest
 
-from recollect.experiments.records.record import Record
+from recollect.experiments.records.record import CurvePoint, Record
 from recollect.metrics import AccuracyMatrix, average_accuracy, forgetting
 from recollect.reports.cells import (
     accuracy_just_learnt,
     accuracy_over_time,
-    anytime_accuracy,
+    area_under_curve,
     examples_per_second,
     failed_runs,
     final_accuracy,
     final_forgetting,
     group_cells,
     latest_runs,
+    minimum_of_curve,
     most_comparable,
     prequential_accuracy,
+    share_seen,
+    worst_case_of_curve,
 )
 
 
@@ -45,7 +48,31 @@ def test_numbers_of_a_record_worked_by_hand(small: Record) -> None:
     assert accuracy_just_learnt(small) == pytest.approx((0.9 + 0.8) / 2)
     assert examples_per_second(small) == 25.0
     assert prequential_accuracy(small) == 0.75
-    assert anytime_accuracy(small) is None
+    for along in (area_under_curve, minimum_of_curve, worst_case_of_curve, share_seen):
+        assert along(small) is None
+
+
+def test_numbers_along_the_stream_are_taken_from_the_curve(small: Record) -> None:
+    points = [(10, (9,)), (20, (2, 16)), (40, (6, 10))]  # of 10 and of 20
+    curve = tuple(CurvePoint(n, correct, (10, 20)[: len(correct)]) for n, correct in points)
+    seen = record_like(small, curve=curve)
+    assert area_under_curve(seen) == pytest.approx((10 * 0.9 + 10 * 0.5 + 20 * 0.55) / 40)
+    assert minimum_of_curve(seen) == pytest.approx(0.2)
+    assert worst_case_of_curve(seen) == pytest.approx((0.5 + 0.2) / 2)
+    alone = record_like(small, curve=curve[:1])
+    assert minimum_of_curve(alone) is None
+    assert worst_case_of_curve(alone) == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(
+    ("stream", "share"),
+    [({}, None), ({"budget": 1.0, "cost": 2.5}, 0.4), ({"budget": 2.0, "cost": 0.5}, 1.0)],
+)
+def test_the_share_seen_is_what_the_spec_left_time_for(
+    small: Record, stream: dict[str, float], share: float | None
+) -> None:
+    assert share_seen(record_like(small, spec=json.dumps({"stream": stream}))) == share
+    assert share_seen(record_like(small, spec="no JSON")) is None
 
 
 def test_numbers_of_a_real_run_agree_with_the_metrics(runs: list[Record]) -> None:

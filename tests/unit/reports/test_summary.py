@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from recollect.experiments.records.record import Record
+from recollect.experiments.records.record import CurvePoint, Record
 from recollect.experiments.records.scores import accuracy_and_forgetting
 from recollect.experiments.running.execute import failed_record
 from recollect.experiments.specs.request import Request
@@ -48,6 +48,17 @@ def test_each_cell_has_mean_spread_interval_and_paired_difference(runs: list[Rec
     assert gss.difference.summary.mean == pytest.approx(0.2)
     assert gss.difference.summary.sd == pytest.approx(0, abs=1e-12)
     assert gss.difference.adjusted == pytest.approx(0.25)  # 2 / 2^3, one comparison
+
+
+def test_measures_along_the_stream_are_there_where_runs_have_a_curve(runs: list[Record]) -> None:
+    er, _ = summarise_runs(runs)
+    assert (er.area, er.minimum, er.worst_case, er.seen) == (None, None, None, None)
+    points = (CurvePoint(10, (8,), (10,)), CurvePoint(20, (3, 9), (10, 10)))
+    er, gss = summarise_runs([*(replace(run, curve=points) for run in runs[:2]), *runs[2:]])
+    for found, mean in ((er.area, 0.7), (er.minimum, 0.3), (er.worst_case, 0.6)):
+        assert found is not None
+        assert (found.n, found.mean) == (2, pytest.approx(mean))
+    assert gss.area is None
 
 
 def test_only_common_seeds_are_paired_and_failed_runs_do_not_count(runs: list[Record]) -> None:

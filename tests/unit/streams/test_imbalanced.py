@@ -5,7 +5,7 @@ import torch
 
 from recollect.datasets import Examples
 from recollect.errors import StreamError
-from recollect.streams import Stream, blurred_boundaries, imbalanced, split_classes
+from recollect.streams import Stream, blurred_boundaries, imbalanced, long_tailed, split_classes
 
 
 @pytest.fixture
@@ -80,3 +80,28 @@ def test_a_stream_that_has_begun_is_refused(balanced: Stream) -> None:
     next(balanced)
     with pytest.raises(StreamError, match="has given 10 examples already"):
         imbalanced(balanced, factor=0.5)
+
+
+def test_a_long_tail_falls_from_all_to_the_rarest_share_by_equal_factors(
+    numbered: Examples,
+) -> None:
+    one = split_classes(numbered, classes_per_segment=2, batch_size=10)
+    # 20 times 0.1^(k/5): 20, 12.6, 8.0, 5.0, 3.2, 2
+    for seed in range(5):
+        assert sorted(_counts(long_tailed(one, rarest=0.1, seed=seed))) == [2, 3, 5, 8, 13, 20]
+
+
+def test_chance_says_which_classes_are_rare(balanced: Stream) -> None:
+    orders = {tuple(_counts(long_tailed(balanced, rarest=0.1, seed=seed))) for seed in range(5)}
+    assert len(orders) == 5
+    assert _counts(long_tailed(balanced, rarest=0.1, seed=3)) in [list(order) for order in orders]
+
+
+def test_a_tail_that_is_no_shorter_keeps_all(balanced: Stream) -> None:
+    assert torch.equal(long_tailed(balanced, rarest=1.0).plan.order, balanced.plan.order)
+
+
+@pytest.mark.parametrize("rarest", [0, -0.1, 1.5])
+def test_a_rarest_share_out_of_range_is_refused(balanced: Stream, rarest: float) -> None:
+    with pytest.raises(ValueError, match=f"`rarest` is {rarest}; pass a share above 0"):
+        long_tailed(balanced, rarest=rarest)

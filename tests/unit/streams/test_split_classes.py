@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from recollect.datasets import Examples
-from recollect.streams import Stream, split_classes
+from recollect.streams import Stream, random_groups, split_classes
 
 
 def _labels(stream: Stream) -> list[list[int]]:
@@ -140,3 +140,41 @@ def test_an_unknown_class_order_is_refused(numbered: Examples) -> None:
     random_order: Any = "random"
     with pytest.raises(ValueError, match="`class_order` is 'random'"):
         split_classes(numbered, classes_per_segment=2, class_order=random_order)
+
+
+def test_each_group_may_have_a_number_of_examples_of_its_own(numbered: Examples) -> None:
+    stream = split_classes(
+        numbered, groups=[(5,), (0, 1)], examples_per_segment=[3, 11], batch_size=100
+    )
+    assert [len(labels) for labels in _labels(stream)] == [3, 11]
+    with pytest.raises(ValueError, match="has 1 entries for 2 groups"):
+        split_classes(numbered, groups=[(5,), (0, 1)], examples_per_segment=[3])
+
+
+def test_random_groups_hold_every_class_once_and_none_is_empty() -> None:
+    labels = torch.arange(40) % 8
+    for seed in range(20):
+        groups = random_groups(labels, num_groups=3, seed=seed)
+        assert len(groups) == 3
+        assert all(groups)
+        assert sorted(label for group in groups for label in group) == list(range(8))
+
+
+def test_every_way_to_cut_the_classes_is_as_likely() -> None:
+    # Four classes in three groups: one group of two, at each of three places, of six pairs: 18
+    # ways to cut. At z < 6.5 false alarms are below 1e-8.
+    runs, labels = 3000, torch.arange(4)
+    found: dict[object, int] = {}
+    for seed in range(runs):
+        groups = tuple(map(tuple, random_groups(labels, num_groups=3, seed=seed)))
+        pair = next(place for place, group in enumerate(groups) if len(group) == 2)
+        found[pair, groups[pair]] = found.get((pair, groups[pair]), 0) + 1
+    assert len(found) == 18
+    spread = (runs * 1 / 18 * 17 / 18) ** 0.5
+    assert max(abs(count - runs / 18) for count in found.values()) / spread < 6.5
+
+
+@pytest.mark.parametrize("num_groups", [0, 5])
+def test_as_many_random_groups_as_classes_at_most(num_groups: int) -> None:
+    with pytest.raises(ValueError, match=f"`num_groups` is {num_groups}, but there are 4 classes"):
+        random_groups(torch.arange(4), num_groups=num_groups, seed=0)

@@ -19,7 +19,10 @@ _BETWEEN: Final = 2  # spaces between columns
 
 # What a narrow terminal goes without, the first first: the accuracy's spread can be read elsewhere,
 # but a row without its method, seeds, accuracy and forgetting says nothing.
-_DISPENSABLE: Final = (("sd",), ("interval",), ("memory",), ("p",), ("baseline", "difference"))
+_DISPENSABLE: Final = (
+    *(("worst case",), ("sd",), ("interval",), ("any-time",)),
+    *(("memory",), ("p",), ("baseline", "difference")),
+)
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,15 @@ def _columns(rows: Sequence[SummaryRow]) -> dict[str, _Column]:
         "interval": _Column("95 % interval", [_interval(row.accuracy) for row in rows]),
         "forgetting": _Column("forgetting", [_percent(row.forgetting.mean) for row in rows]),
     }
+    if any(row.seen is not None for row in rows):
+        columns["seen"] = _Column("seen", [_percent(row.seen) for row in rows])
+    for name, along in (
+        ("any-time", [row.area for row in rows]),
+        ("worst case", [row.worst_case for row in rows]),
+    ):
+        if any(along):
+            shown = [_percent(None if found is None else found.mean) for found in along]
+            columns[name] = _Column(name, shown)
     has_several_sizes = len(_sizes(rows)) > 1
     baselines = [_baseline(row, has_several_sizes=has_several_sizes) for row in rows]
     names = set(baselines) - {""}
@@ -121,6 +133,9 @@ def _about(rows: Sequence[SummaryRow], columns: dict[str, _Column], shown: Seque
     about += ", sd over seeds" if "sd" in shown else ""
     about += ", 95 % interval of the mean (Student's t)" if "interval" in shown else ""
     about += ". Forgetting as cited by the paper."
+    about += " Seen: batches that the budget left time for." if "seen" in shown else ""
+    about += " Any-time: area under accuracy over the stream." if "any-time" in shown else ""
+    about += " Worst case: WC-ACC." if "worst case" in shown else ""
     if "difference" in shown:
         about += " Difference: accuracy less the baseline's on the same seeds"
     if "p" in shown:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from statistics import median
 from typing import Final
 
-from recollect.benchmarks.protocols import recipe_for
 from recollect.experiments.specs.cell import Cell
 
 # Benchmarks whose usual model convolves images: classes and side in pixels. A small perceptron's
@@ -28,7 +27,7 @@ def bfloat16_ratio(cell: Cell) -> float | None:
     """
     if cell.model["name"] not in ("usual", "reduced-resnet18"):
         return None
-    image = _IMAGES.get(recipe_for(cell.benchmark, cell.protocol).dataset)
+    image = _IMAGES.get(cell.stream["data"])  # data of the user's has no such name
     if image is None:
         return None
     command = [sys.executable, "-m", __name__, *map(str, image)]

@@ -17,7 +17,6 @@ from recollect.datasets import LabelledData, load
 from recollect.experiments.specs.arrival import arriving
 from recollect.experiments.specs.cell import Cell
 from recollect.experiments.specs.data.loading import own_benchmark
-from recollect.experiments.specs.data.reading import OWN
 from recollect.experiments.specs.named.optimizer import Schedule, build_optimizer
 from recollect.experiments.specs.named.precision import with_precision
 from recollect.experiments.specs.named.signatures import parameters_of
@@ -34,7 +33,9 @@ def build(cell: Cell, seed: int, *, measure_all: bool = False) -> tuple[Benchmar
         seed: All randomness follows from it.
         measure_all: As for `Learner`: for who looks at inner products, and changes nothing.
     """
-    built = own_benchmark(cell, seed) if cell.protocol == OWN else _benchmark(cell, seed)
+    # Not by the protocol: `languages-split`, which no paper defines, is "own" as well.
+    is_own = bool(cell.data) or "benchmark" in cell.parts
+    built = own_benchmark(cell, seed) if is_own else _benchmark(cell, seed)
     built = replace(built, stream=arriving(built.stream, cell.stream, seed))
     method = with_own_parts(cell.base, {key: v for key, v in cell.parts.items() if key in PARTS})
     model, transform = _model(cell, built, seed), built.transform

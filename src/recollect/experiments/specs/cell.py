@@ -12,6 +12,7 @@ from recollect.benchmarks.defaults import Defaults
 from recollect.benchmarks.protocols import Recipe, recipe_for
 from recollect.choices import ROWS
 from recollect.errors import ConfigError
+from recollect.experiments.specs.arrival_checks import ER_COST, arrival_problems
 from recollect.experiments.specs.method_tables import MethodTable
 from recollect.experiments.specs.named.options import read_augmentations
 from recollect.experiments.specs.spec import Spec
@@ -157,7 +158,8 @@ def cells(
             found.setdefault(cell.spec_hash, cell)
     _refuse_small_memories(list(found.values()))
     _refuse_no_augmentation(list(found.values()))
-    _refuse_impossible_arrival(spec, names)
+    if impossible := arrival_problems(spec, list(found.values())):
+        raise ConfigError(f"the spec of {spec.benchmark}", impossible)
     return list(found.values())
 
 
@@ -175,7 +177,7 @@ def _cell(spec: Spec, method: MethodTable, capacity: int, recipe: Recipe) -> Cel
         learner["iterations"] = row.settings["iterations"]
     if row.augments and not learner["augment"]:
         learner["augment"], _ = read_augmentations(recipe.usual_augment)
-    learner |= {key: value for key, value in method.learner.items() if key not in ("lr", "cost")}
+    learner |= {key: value for key, value in method.learner.items() if key != "lr"}
     for key, usual in _USUAL_OF_THE_LEARNER.items():
         if learner[key] == usual:
             del learner[key]
@@ -183,14 +185,17 @@ def _cell(spec: Spec, method: MethodTable, capacity: int, recipe: Recipe) -> Cel
     optimizer["lr"] = method.learner.get("lr") or optimizer["lr"] or defaults.learning_rate
     # What is not said of these is not written out: old records keep their hash.
     stream = spec.stream.model_dump(include=_ALWAYS_OF_THE_STREAM)
-    stream |= spec.stream.model_dump(exclude=_ALWAYS_OF_THE_STREAM, exclude_none=True)
+    unusual = spec.stream.model_dump(exclude={*_ALWAYS_OF_THE_STREAM, "cost"}, exclude_none=True)
+    stream |= unusual
+    costs, found = spec.stream.cost, dict[str, str | None]()
     if spec.stream.budget is not None:
-        stream["cost"] = method.learner.get("cost", 1.0)
+        stream["cost"] = costs.options.get(method.name, ER_COST)
+        found["stream.cost"] = costs.found
     # A function of the user's decides the size of batches, unless the spec does.
     usual_size = None if spec.data and spec.data.parts else defaults.batch_size
     stream["batch_size"] = spec.stream.batch_size or usual_size
     stream["data"] = spec.stream.data or recipe.dataset or None
-    found = {"optimizer": spec.optimizer.found, f"methods.{method.name}": method.found}
+    found |= {"optimizer": spec.optimizer.found, f"methods.{method.name}": method.found}
     return Cell(
         benchmark=spec.benchmark,
         protocol=spec.protocol,
@@ -233,29 +238,6 @@ def _refuse_small_memories(resolved: Sequence[Cell]) -> None:
     ]
     if problems:
         raise ConfigError(f"the spec of {resolved[0].benchmark}", problems)
-
-
-def _refuse_impossible_arrival(spec: Spec, names: Sequence[str]) -> None:
-    """Refuse streams whose classes cannot arrive so, and methods whose cost nobody has said."""
-    stream, problems = spec.stream, []
-    is_of_classes = spec.data is not None or _recipe(spec).num_permutations is None
-    for key in ("groups", "disjoint", "blur", "repeat"):
-        if getattr(stream, key) is not None and not is_of_classes:
-            told = f"is for streams of classes; {spec.benchmark} changes the inputs."
-            problems.append((f"stream.{key}", told))
-    if stream.groups is not None and spec.data is not None:
-        problems.append(("stream.groups", "is for the library's benchmarks; [data] has its cut."))
-    if stream.disjoint is not None and stream.blur is None:
-        problems.append(("stream.disjoint", "says which classes are not blurred; give blur, too."))
-    if stream.repeat is not None and stream.blur is not None:
-        problems.append(("stream.repeat", "does not go with blur; leave one out."))
-    for name in names:
-        table = spec.methods[name]
-        if stream.budget is not None and table.base != "er" and "cost" not in table.learner:
-            told = "is missing; with a budget it says what a step costs. `recollect cost` measures."
-            problems.append((f"methods.{name}.cost", told))
-    if problems:
-        raise ConfigError(f"the spec of {spec.benchmark}", problems)
 
 
 def _refuse_no_augmentation(resolved: Sequence[Cell]) -> None:

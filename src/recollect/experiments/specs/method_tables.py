@@ -26,7 +26,6 @@ _OWN: Final[Mapping[str, Any]] = {
     **dict.fromkeys(PARTS, str),
     "found": str,
     "lr": float,
-    "cost": float,
     "replay": int,
     **{name: option.kind for name, option in LEARNER.items()},
     "augment": Any,
@@ -34,7 +33,7 @@ _OWN: Final[Mapping[str, Any]] = {
 
 MOST_OPTION: Final = 1_000_000_000
 
-OF_THE_LEARNER: Final[tuple[str, ...]] = ("lr", "cost", "replay", *LEARNER, "augment")
+OF_THE_LEARNER: Final[tuple[str, ...]] = ("lr", "replay", *LEARNER, "augment")
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class MethodTable:
         has_memory: Whether it keeps examples at all.
         found: How the options were found.
         learner: Its own learning rate, replay, iterations, passes or augmentations, where they
-            differ; and what its step costs, in steps of ER, for streams that do not wait.
+            differ.
         parts: `where` and `sha256` of the parts that come from files of the user.
     """
 
@@ -212,11 +211,8 @@ def _impossible_of_the_learner(own: Mapping[str, Any]) -> list[Problem]:
         for key in own
         if _OWN[key] is int and not is_count(own[key])
     ]
-    problems += [
-        (f".{key}", f"is {own[key]!r}; it should be greater than 0.")
-        for key in ("lr", "cost")
-        if key in own and own[key] <= 0
-    ]
+    if "lr" in own and own["lr"] <= 0:
+        problems.append((".lr", f"is {own['lr']!r}; it should be greater than 0."))
     return problems
 
 

@@ -30,8 +30,15 @@ class _Named(_Table):
         return dict(self.model_extra or {})
 
 
+class CostTable(_Named):
+    """`[stream.cost]`: what a step of each method costs, in steps of ER."""
+
+    found: str | None = None
+    __pydantic_extra__: dict[str, Annotated[float, Field(gt=0)]] = Field(init=False)
+
+
 class StreamTable(_Table):
-    """`[stream]`: what arrives. Keys left out are the protocol's."""
+    """`[stream]`: what arrives, and how. Keys left out are the protocol's."""
 
     batch_size: _Count | None = None
     num_segments: _Count | None = None
@@ -44,6 +51,7 @@ class StreamTable(_Table):
     repeat: _Share | None = None
     long_tail: Annotated[float, Field(gt=0, le=1)] | None = None
     budget: Annotated[float, Field(gt=0)] | None = None
+    cost: CostTable = CostTable()
 
 
 class ModelTable(_Named):

@@ -40,6 +40,9 @@ def best_spec(plan: Plan, study: Study, best: Mapping[str, Standing], *, name: s
         for table, own in found.items():
             content[table] = {**content.get(table, {}), **own}
     methods |= {method: _inherited(plan, study, method, best) for method in study.inherited}
+    if costs := content.get("stream", {}).get("cost"):
+        kept = {key: cost for key, cost in costs.items() if key in ("found", *methods)}
+        content["stream"] = {**content["stream"], "cost": kept}
     said = [line for method in best for line in _how_found(plan, study, best[method], name)]
     head = [
         f"Settings of {plan.spec.benchmark} that a search chose on validation data.",

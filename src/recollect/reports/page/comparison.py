@@ -6,11 +6,12 @@ from recollect.experiments.records.record import Record
 from recollect.reports.cells import (
     CellRuns,
     accuracy_just_learnt,
-    anytime_accuracy,
+    area_under_curve,
     final_accuracy,
     final_forgetting,
     minimum_of_curve,
     most_comparable,
+    share_seen,
     worst_case_of_curve,
 )
 from recollect.reports.names import benchmark_title
@@ -46,6 +47,7 @@ def comparison(name: str, cells: Sequence[CellRuns]) -> str:
         number: [differences_to(cells, reference, number) for reference in cells]
         for number in (final_accuracy, final_forgetting)
     }
+    has_budget = any(share_seen(cell.records[0]) is not None for cell in cells)
     rows = []
     for place, cell in enumerate(cells):
         entries = [f'<a href="#{slug(cell.name)}">{swatch()}{escape(cell.label)}</a>']
@@ -63,8 +65,11 @@ def comparison(name: str, cells: Sequence[CellRuns]) -> str:
                 )
             )
         entries.append(summary_entry(cell.summary(accuracy_just_learnt)))
-        along = (anytime_accuracy, minimum_of_curve, worst_case_of_curve)
+        along = (area_under_curve, minimum_of_curve, worst_case_of_curve)
         entries.extend(_optional_entry(cell, seen) for seen in along)
+        if has_budget:
+            share = share_seen(cell.records[0])
+            entries.append("all" if share is None else percent(share))
         rows.append((owned(cell.method), entries))
     against = "".join(
         for_reference(index, cell is chosen, f"<small>minus {escape(cell.label)}</small>")
@@ -81,6 +86,7 @@ def comparison(name: str, cells: Sequence[CellRuns]) -> str:
         "Any-time, %",
         "Minimum, %",
         "Worst case, %",
+        *(["Stream seen, %"] if has_budget else []),
     ]
     caption = f"Comparison of methods on {benchmark_title(name)}"
     legend = (
@@ -90,10 +96,12 @@ def comparison(name: str, cells: Sequence[CellRuns]) -> str:
         "<strong>bold</strong> below 5 %. Forgetting: best earlier accuracy on a segment minus "
         "the last, mean over all segments but the last. Just learnt: accuracy on each segment "
         "right after it, mean over segments; who learns less forgets less. Any-time: mean accuracy "
-        "over the curve below, which is the area under it. Minimum: accuracy on each segment that "
+        "over the stream, the area under the curve below. Minimum: accuracy on each segment that "
         "is over at its worst look on that curve, mean over segments (min-ACC); worst case: that, "
         "with the last segment as it is at the end (WC-ACC)."
     )
+    if has_budget:
+        legend += " Stream seen: batches that the budget left time for; the stream does not wait."
     shown = table(heading, rows, caption=caption, css="comparison", is_caption_hidden=True)
     return f'<h3>Comparison</h3>{select}{shown}<p class="note">{legend}</p>'
 

@@ -1,6 +1,6 @@
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +8,7 @@ import pytest
 
 from recollect.cli import main
 from recollect.cli.terminal import sweeping
+from recollect.experiments.records.record import CurvePoint
 from recollect.experiments.records.store import Store
 from recollect.experiments.running.execute import failed_record
 from recollect.experiments.specs.cell import cells
@@ -18,13 +19,26 @@ from recollect.experiments.specs.spec import load_spec
 Shown = Callable[..., list[str]]
 
 
-def fill(store: Store, right: Mapping[str, int], memory: tuple[int, ...]) -> None:
+CURVE = (CurvePoint(10, (9,), (10,)), CurvePoint(20, (3, 8), (10, 10)))
+
+
+def fill(
+    store: Store,
+    right: Mapping[str, int],
+    memory: tuple[int, ...],
+    settings: Sequence[str] = (),
+    curve: tuple[CurvePoint, ...] = (),
+) -> None:
     """Put ten made-up runs of each method there, each with so many of 1000 answers right."""
-    spec = load_spec(config_path("mnist-split"))
+    spec = load_spec(config_path("mnist-split"), overrides=settings)
     for request in requests(cells(spec, methods=list(right), memory=memory), range(10)):
         correct = right[request.cell.method] + 2 * request.seed
         record = replace(
-            failed_record(request, ""), status="done", correct=((correct,),), total=(1000,)
+            failed_record(request, ""),
+            status="done",
+            correct=((correct,),),
+            total=(1000,),
+            curve=curve,
         )
         store.add(request, record)
 
@@ -36,11 +50,17 @@ def shown(
     """Runs a command whose runs are all there, in a terminal of that width, or into a file."""
 
     def command(
-        right: Mapping[str, int], *, width: int | None = None, memory: tuple[int, ...] = (500,)
+        right: Mapping[str, int],
+        *,
+        width: int | None = None,
+        memory: tuple[int, ...] = (500,),
+        settings: Sequence[str] = (),
+        curve: tuple[CurvePoint, ...] = (),
     ) -> list[str]:
-        fill(Store(tmp_path / "runs"), right, memory)
+        fill(Store(tmp_path / "runs"), right, memory, settings, curve)
         words = ["recollect", "run", "--out", str(tmp_path / "runs"), "--quiet", "--seeds", "10"]
         words += [word for method in right for word in ("--method", method)]
+        words += [word for setting in settings for word in ("--set", setting)]
         words += [word for size in memory for word in ("--memory", str(size))]
         monkeypatch.setattr(sys, "argv", words)
         monkeypatch.setattr(sweeping, "write_report", lambda *_, **__: None)
@@ -95,6 +115,25 @@ def test_a_wide_terminal_and_a_file_show_every_column(shown: Shown) -> None:
     ]
     assert "Left out" not in " ".join(table)
     assert shown(MAIN_JOB, width=120) == table
+
+
+def test_runs_with_a_curve_show_what_was_known_along_the_stream(shown: Shown) -> None:
+    heading, er, *about = shown(MAIN_JOB, curve=CURVE)
+    assert re.split(r"  +", heading)[6:9] == ["forgetting", "any-time", "worst case"]
+    # (10 * 0.9 + 10 * 0.55) / 20, and 0.8 / 2 + 0.3 / 2
+    assert [word for word in er.split() if word in ("72.5", "55.0")] == ["72.5", "55.0"]
+    assert "area under accuracy over the stream. Worst case: WC-ACC." in " ".join(
+        " ".join(about).split()
+    )
+
+
+def test_a_budget_shows_what_share_of_the_stream_each_method_saw(shown: Shown) -> None:
+    said = ["stream.budget=1.0", "stream.cost.er-pc-mir=4.0"]
+    heading, er, best, *about = shown(MAIN_JOB, settings=said)
+    assert "seen" in heading.split()
+    assert "100.0" in er.split()
+    assert "25.0" in best.split()
+    assert "Seen: batches that the budget left time for." in " ".join(" ".join(about).split())
 
 
 def test_a_method_without_a_memory_is_the_baseline_of_every_size(shown: Shown) -> None:

@@ -58,6 +58,37 @@ class Half(Rule):
 class Unfinished(Storage):
     pass
 """
+PREDICTOR = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from recollect.predictors import Predictor
+
+
+@dataclass(eq=False)
+class Slow(Predictor):
+    follows_weights: ClassVar[bool] = True
+
+    share: float = 0.5
+
+    def __post_init__(self):
+        self.bias = {}
+
+    def __call__(self, inputs, view):
+        return view.outputs(inputs) + sum(self.bias.values())
+
+    def prepared(self, weights):
+        (name, last), old = list(weights.items())[-1], self.bias
+        now = {name: self.share * old.get(name, last.detach()) + (1 - self.share) * last.detach()}
+        return lambda: setattr(self, "bias", now)
+
+    def state(self):
+        return dict(self.bias)
+
+    def restore(self, state):
+        self.bias = dict(state)
+"""
+OBJECTIVE = Path(__file__).parents[4] / "examples" / "custom_objective.py"
 
 CellOf = Callable[..., Cell]
 
@@ -66,6 +97,7 @@ CellOf = Callable[..., Cell]
 def idea(tmp_path: Path) -> Path:
     path = tmp_path / "idea.py"
     path.write_text(IDEA)
+    path.with_name("slow.py").write_text(PREDICTOR)
     return path
 
 
@@ -75,6 +107,7 @@ def cell_of(small_spec: Path, idea: Path) -> CellOf:
         overrides = [
             f"methods.{method}.{setting}".replace("IDEA", str(idea)) for setting in settings
         ]
+        overrides = [text.replace("SLOW", str(idea.with_name("slow.py"))) for text in overrides]
         (cell,) = cells(load_spec(small_spec, overrides=overrides), methods=[method])
         return cell
 
@@ -270,8 +303,26 @@ def test_a_method_of_the_library_is_what_it_is_called(cell_of: CellOf, setting: 
     assert told == {"methods.er": "er is a method of the library; give yours a name of its own."}
 
 
-def test_a_run_is_continued_to_the_same_bits(cell_of: CellOf, tmp_path: Path) -> None:
-    request = requests([cell_of("storage=IDEA:Never", "rule=IDEA:Half", "share=0.5")], [0])[0]
+def test_an_objective_and_a_predictor_reach_the_learner_with_their_options(cell_of: CellOf) -> None:
+    said = [f"objective={OBJECTIVE}:NoLessSure", "weight=0.25", "predictor=SLOW:Slow", "share=0.1"]
+    _, learner = build(cell_of(*said), 0)
+    assert vars(learner.objective) == {"weight": 0.25}
+    assert vars(learner.predictor)["share"] == 0.1
+    told = problems_of(cell_of, f"objective={OBJECTIVE}:NoLessSure", "wieght=0.25")
+    assert "did you mean `weight`?" in told["methods.mine.wieght"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ["storage=IDEA:Never", "rule=IDEA:Half", "share=0.5"],
+        [f"objective={OBJECTIVE}:NoLessSure", "predictor=SLOW:Slow"],
+    ],
+)
+def test_a_run_is_continued_to_the_same_bits(
+    cell_of: CellOf, said: list[str], tmp_path: Path
+) -> None:
+    request = requests([cell_of(*said)], [0])[0]
     steps = iter(range(10_000))
     with pytest.raises(Stopped):
         execute(request, checkpoints=tmp_path / "place", should_stop=lambda: next(steps) > 9)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from perf import (
+    augmentation,
     capacity,
     command,
     compiled,
@@ -74,6 +75,10 @@ def _compiled(is_quick: bool) -> Answer:
     return compiled.measure(repetitions=2, shapes=("mlp",)) if is_quick else compiled.measure()
 
 
+def _augmentation(is_quick: bool) -> Answer:
+    return augmentation.measure(repetitions=2) if is_quick else augmentation.measure()
+
+
 def _command(is_quick: bool) -> Answer:
     return command.measure(repetitions=1) if is_quick else command.measure()
 
@@ -137,6 +142,7 @@ QUESTIONS: Final[Mapping[str, Ask]] = {
     "workers": _workers,
     "roofline": _roofline,
     "compiled": _compiled,
+    "augmentation": _augmentation,
     "command": _command,
     "engines": _engines,
     "convolutions": _convolutions,

@@ -31,6 +31,8 @@ _AT_MOST: Final[dict[tuple[str, str], dict[str, float]]] = {
     ("ER-MIR, separate passes", "Avalanche MIR"): {CIFAR: 0.75},
     ("ER, 1,000,000 slots", "ER, 500 slots"): {"just full": 1.2, "10 x capacity seen": 1.2},
     ("ER-C, 1,000,000 slots", "ER-C, 500 slots"): {"just full": 1.2, "10 x capacity seen": 1.2},
+    ("crop, flip and colour of bytes", "a step of ER"): {CIFAR: 0.05},
+    ("crop, flip and colour of floats", "a step of ER"): {CIFAR: 0.05},
     ("peak bytes of ER-P", "peak bytes of ER"): {CIFAR: 1.5},
 }
 _AT_LEAST: Final[dict[tuple[str, str], dict[str, float]]] = {

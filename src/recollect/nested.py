@@ -118,7 +118,10 @@ def cut(inputs: object, start: int, stop: int) -> object:
 
 
 def concat(first: object, second: object) -> object:
-    """Put the examples of `second` behind those of `first`, on its device, structures alike."""
+    """Put the examples of `second` behind those of `first`, structures alike.
+
+    They are joined on an accelerator if one of them is there.
+    """
     if isinstance(first, Tensor) and isinstance(second, Tensor):
         return _joined(first, second)
     pairs = zip(columns(first), columns(second), strict=True)
@@ -127,13 +130,22 @@ def concat(first: object, second: object) -> object:
 
 def _joined(first: Column, second: Column) -> Column:
     if isinstance(first, Tensor) and isinstance(second, Tensor):
+        device = common_device(first, second)
+        first, second = first.to(device), second.to(device)
         if first.shape[1:] == second.shape[1:]:
-            return torch.cat((first, second.to(first.device)))
-        return Ragged([*first, *second.to(first.device)])
-    known = tensors(first)
-    moved = map_leaves(lambda tensor: tensor.to(known[0].device), second) if known else second
-    assert isinstance(moved, Tensor | Ragged)
-    return Ragged([*first, *moved])
+            return torch.cat((first, second))
+        return Ragged([*first, *second])
+    both: list[object] = [*first, *second]
+    if known := tensors(Ragged(both)):
+        device = common_device(*known)
+        both = [one.to(device) if isinstance(one, Tensor) else one for one in both]
+    return Ragged(both)
+
+
+def common_device(*examples: Tensor) -> torch.device:
+    """Return where examples are joined: on the first that is not on the CPU, if there is one."""
+    elsewhere = (one.device for one in examples if one.device.type != "cpu")
+    return next(elsewhere, examples[0].device)
 
 
 def skeleton(inputs: object) -> object:

@@ -69,6 +69,12 @@ QUICK = {
     "help": ("--help",),
     "version": ("--version",),
     "help on running": ("run", "--help"),
+    "help on searching": ("tune", "--help"),
+    "help on first specs": ("new", "--help"),
+    "help on reports": ("report", "--help"),
+    "help on figures": ("figure", "--help"),
+    "help on memories": ("inspect", "--help"),
+    "help on digests": ("verify", "--help"),
     "the data sets": ("data", "list"),
     "the methods": ("methods",),
     "an unknown benchmark": ("run", "mnist-splt"),
@@ -80,6 +86,12 @@ QUICK = {
     "an option of the wrong type": ("run", "--set", "methods.er-p.steps=few"),
     "a spec that is not there": ("run", "--spec", "absent.toml"),
     "seeds that are no number": ("run", "--seeds", "none"),
+    "an unknown benchmark to search on": ("tune", "mnist-splt"),
+    "an unknown method to search": ("tune", "mnist-split", "--method", "er-pcc"),
+    "an unknown key of a search": ("tune", "mnist-split", "--set", "tune.trils=3"),
+    "a first spec of another ending": ("new", "my.yaml", "--data", "photos"),
+    "a store that is not there": ("report", "absent"),
+    "a store to check that is not there": ("verify", "absent"),
 }
 
 

@@ -1,6 +1,7 @@
 """Predict from many threads while one observes: `python -m tests.figures.threads 8 10000`.
 
-Prints errors, torn answers, and how long `predict` waited beside how long a step takes.
+Prints errors, torn answers, how long `predict` took beside a step, and how many steps ended
+meanwhile, which a busy machine does not change as it does times.
 """
 
 import sys
@@ -36,14 +37,16 @@ def main(num_threads: int, num_steps: int) -> None:
     one, done = learner("er-pc"), threading.Event()
     found: Counter[int] = Counter()
     waited: list[float] = []
+    passed: list[int] = []
     errors: list[BaseException] = []
 
     def look() -> None:
         try:
             while not done.is_set():
-                start = time.perf_counter()
+                start, step = time.perf_counter(), one.step
                 answer = one.predict(INPUTS)
                 waited.append(time.perf_counter() - start)
+                passed.append(one.step - step)
                 found[digest(answer)] += 1
                 time.sleep(0.02)
         except BaseException as error:
@@ -67,6 +70,9 @@ def main(num_threads: int, num_steps: int) -> None:
         ordered = sorted(times)
         middle, late = ordered[len(ordered) // 2], ordered[int(0.99 * len(ordered))]
         print(f"{name}: median {1e3 * middle:.2f} ms, p99 {1e3 * late:.2f} ms")
+    ended = sorted(passed)
+    middle, late = ended[len(ended) // 2], ended[int(0.99 * len(ended))]
+    print(f"steps that ended during a predict: median {middle}, p99 {late}, most {ended[-1]}")
     assert not errors
     assert not torn
     assert digest(one.predict(INPUTS)) == digest(alone.predict(INPUTS))

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from perf import (
+    augmentation,
     capacity,
     command,
     compiled,
@@ -121,6 +122,13 @@ def test_the_command_is_timed_beside_python_that_does_nothing() -> None:
     assert set(answer.times) == {"python -c pass", "recollect --help"}
     assert answer.ratios[0].than == "python -c pass"
     assert answer.ratios[0].median > 1
+
+
+def test_crop_flip_and_colour_are_timed_beside_the_step_that_they_augment() -> None:
+    answer = augmentation.measure(repetitions=1)
+    assert has_finite_positive_ratios(answer)
+    assert {(r.than, r.target) for r in answer.ratios} == {(augmentation.STEP, 0.05)}
+    assert len(answer.ratios) == 2
 
 
 def test_the_roof_is_measured() -> None:

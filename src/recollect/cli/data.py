@@ -16,6 +16,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from recollect.benchmarks.protocols import BenchmarkName
 from recollect.cli.terminal.output import CONTACT_SHEETS, check_output, write_explained
@@ -41,10 +42,10 @@ def list_data_sets() -> None:
     for name, entry in LISTING.items():
         about = entry.about
         size = f"{about.num_bytes / 1e6:,.0f} MB"
-        table.add_row(f"[bold]{name}[/bold]", about.title, size, about.licence, _where(entry))
+        table.add_row(Text(name, style="bold"), about.title, size, about.licence, _where(entry))
     # Piped into a file or another command, a row stays a row.
-    console = Console()
-    console = console if console.is_terminal else Console(width=200)
+    console = Console(markup=False)
+    console = console if console.is_terminal else Console(width=200, markup=False)
     console.print(table)
     console.print(
         f"\nOur folder, the <data> above, is {_short(cache_root())} (set RECOLLECT_DATA to change "

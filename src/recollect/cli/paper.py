@@ -9,12 +9,10 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
-from recollect.cli.terminal.missing import show_missing
 from recollect.cli.terminal.output import FIGURES, check_output, write_explained
 from recollect.errors import RecollectError
 from recollect.experiments.executors.workforce import Workforce
 from recollect.experiments.records.record import Record
-from recollect.experiments.records.store import Store
 from recollect.experiments.running.machine import MOST_WORKERS, usable_cores
 from recollect.experiments.specs.request import MOST_SEED, Request
 from recollect.paper.cells import cells_for, requests_for
@@ -106,13 +104,15 @@ def paper(
     num_failed = 0
     to_run = range(PAPER_SEEDS if seeds is None else seeds)
     if dry_run:
+        from recollect.cli.terminal.missing import show_missing
+
         asked_cells = cells_for(_cells(wanted))
         show_missing(asked_cells, to_run, store, workers=workers, on=on, is_fresh=fresh)
         return
     if run:
         asked = requests_for(_cells(wanted), to_run)
         workforce = Workforce(workers or usable_cores(), on=on)
-        num_failed = _run_missing(asked, Store(store), workforce, is_fresh=fresh)
+        num_failed = _run_missing(asked, store, workforce, is_fresh=fresh)
     records = _within(read_store(store), seeds)
     comparisons = [compare(exhibit, records) for exhibit in wanted]
     if output is not None:
@@ -177,15 +177,14 @@ def _cells(wanted: list[Exhibit]) -> list[WantedCell]:
     return list(dict.fromkeys(cell for exhibit in wanted for cell in wanted_cells(exhibit)))
 
 
-def _run_missing(
-    asked: list[Request], store: Store, workforce: Workforce, *, is_fresh: bool
-) -> int:
+def _run_missing(asked: list[Request], store: Path, workforce: Workforce, *, is_fresh: bool) -> int:
     """Make the runs that the store lacks, shown as `recollect run` shows them; count failures."""
     # Torch takes its time to import; a table of what is there does without it.
     from recollect.cli.terminal.sweeping import Wishes, sweep_shown
+    from recollect.experiments.records.store import Store
 
     try:
-        outcome, stopped_by = sweep_shown(asked, store, Wishes(workforce, is_fresh=is_fresh))
+        outcome, stopped_by = sweep_shown(asked, Store(store), Wishes(workforce, is_fresh=is_fresh))
     except KeyboardInterrupt:
         stopped_by = int(signal.SIGINT)
     if stopped_by is not None:

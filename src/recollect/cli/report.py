@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from recollect.cli.terminal.output import check_output, write_explained
-from recollect.reports.html import write_report
 from recollect.reports.reading import links_to_code, read_store
 
 
@@ -19,6 +18,9 @@ def report(
     """Write one page with everything a store holds. It needs no network and opens anywhere."""
     check_output(output)
     records = read_store(store)
+    # What draws takes its time to import; help and a mistake are told without it.
+    from recollect.reports.html import write_report
+
     with write_explained(output):
         write_report(records, output, code=links_to_code(store, output))
     print(f"wrote {output} ({output.stat().st_size / 1e6:.1f} MB, {len(records)} runs)")

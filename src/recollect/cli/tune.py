@@ -94,7 +94,6 @@ def tune(
     time; the same command continues, and the same command given twice shares
     the trials. It needs `pip install optuna`.
     """
-    optuna()
     is_file = target.endswith(".toml")
     file = Path(target) if is_file else config_path(target)
     said: dict[str, Any] = {
@@ -118,6 +117,7 @@ def tune(
     name = file.stem
     folder = out or _USUAL_FOLDER / name
     # What follows takes its time to import; a mistake is told without it.
+    optuna()
     from recollect.cli.terminal.searching import Manner, carry_out_search
     from recollect.cli.terminal.tuning import show_plan
 

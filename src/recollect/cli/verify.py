@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from recollect.errors import RecollectError
-from recollect.experiments.records.verify import verify_store
 
 
 def verify(
@@ -15,6 +14,9 @@ def verify(
     """Compare every record and every checkpoint of a store with its digest."""
     if not store.is_dir():
         raise RecollectError(f"`{store}` is not a folder; give one that `recollect run` wrote to.")
+    # What reads checkpoints takes its time to import; help and a mistake are told without it.
+    from recollect.experiments.records.verify import verify_store
+
     verdicts = list(verify_store(store))
     for verdict in verdicts:
         if verdict.state == "damaged":

@@ -100,9 +100,9 @@ class RowSum:
             self._add_long(flat)
 
     def _add_long(self, flat: Float[Tensor, "groups width"]) -> None:
-        products, squares = self.by_group[:, : len(flat)]
-        products += flat @ flat[0]
-        squares += torch.linalg.vector_norm(flat, dim=1).square_()
+        into = self.by_group[:, : len(flat)]  # torch's lazy device cannot be iterated over
+        into[0].add_(flat @ flat[0])
+        into[1].add_(torch.linalg.vector_norm(flat, dim=1).square_())
 
     def total(self, scales: Float[Tensor, " groups"]) -> Float[Tensor, "two groups"]:
         """Return the sum over layers, of gradients that are shares times `scales`."""

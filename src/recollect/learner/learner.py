@@ -627,6 +627,7 @@ class Learner:
             *(self._taken(inputs, labels), labels), classes=who, are_transformed=are_transformed
         )
         if self.memory is not None:
+            batch.labels = self.memory.as_stored(batch.labels)
             may_differ = preparation.collate is not None
             self.memory.check_fits(batch.inputs, batch.labels, may_differ=may_differ)
         return batch

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from recollect import nested
 from recollect.errors import CheckpointError
+from recollect.memory.checks import checked_device, is_whole
 from recollect.memory.columns import Codec, Column, PlainCodec, column_for, column_from_state
 from recollect.memory.declared import Declared, with_capacity, with_column, write_rows
 from recollect.memory.saved import SavedFacts, checked_state, of_column
@@ -88,7 +89,7 @@ class Memory:
             )
         self.num_slots: Final = self.capacity  # as asked for, whatever the bytes allow
         self.max_bytes: Final = max_bytes
-        self.device: Final = torch.device(device)
+        self.device: Final = checked_device(device)
         self.turns = Turns()  # of threads that look while another learns
         self.codec: Final[Codec] = PlainCodec() if codec is None else codec
         self.enters_at_most = 1.0  # a reservoir's newcomers, while an enlarged memory fills up
@@ -320,9 +321,19 @@ class Memory:
         kept = self._labels
         if labels.dtype != kept.dtype or labels.shape[1:] != kept.shape[1:]:
             raise TypeError(
-                f"`labels` has dtype {labels.dtype} and shape {tuple(labels.shape[1:])} an "
-                f"example, the memory holds {kept.dtype} and {tuple(kept.shape[1:])}."
+                f"`labels` has dtype {labels.dtype} and shape {tuple(labels.shape[1:])} per "
+                f"example, the memory holds {kept.dtype} and {tuple(kept.shape[1:])}; pass labels "
+                "of one kind throughout."
             )
+
+    def as_stored(self, labels: Tensor) -> Tensor:
+        """Give whole numbers the dtype of those stored, if that can hold them."""
+        kept = self._labels.dtype
+        if not self._stored or labels.dtype == kept or not is_whole(labels.dtype, kept):
+            return labels
+        holds = torch.iinfo(kept)
+        fit = holds.min <= int(labels.min()) and int(labels.max()) <= holds.max
+        return labels.to(kept) if fit else labels
 
     def declare(self, name: str, like: Tensor, *, default: float) -> None:
         """Keep one more row per slot, such as a weight, if it is not kept already.

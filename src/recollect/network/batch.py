@@ -79,8 +79,9 @@ class Batch:
         )
 
     def followed_by(self, other: "Batch") -> "Batch":
-        """Put `other` behind, on this batch's devices."""
-        labels = torch.cat((self.labels, other.labels.to(self.labels.device)))
+        """Put `other` behind, on an accelerator if one of them is there."""
+        device = nested.common_device(self.labels, other.labels)
+        labels = torch.cat((self.labels.to(device), other.labels.to(device)))
         inputs = nested.concat(self.inputs, other.inputs)
         trains, weights = self.trains and other.trains, None
         if self.weights is not None or other.weights is not None:

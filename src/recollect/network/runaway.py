@@ -20,8 +20,7 @@ def check_gradients(gradients: Mapping[str, Tensor]) -> float:
     Returns:
         The length of the whole gradient.
     """
-    norms = torch._foreach_norm([*gradients.values()]) if gradients else ()
-    length = math.hypot(*[norm.item() for norm in norms])
+    length = math.hypot(*_lengths(gradients.values()))
     if math.isfinite(length):
         return length
     for name, gradient in gradients.items():
@@ -114,11 +113,17 @@ def _out_of_reach(distance: float) -> NonFiniteError:
 
 def _longest(tensors: Iterable[Tensor]) -> float:
     """Return the sum of their Euclidean lengths: at least the largest of all, and NaN if one is."""
+    return sum(_lengths(tensors), 0.0)
+
+
+def _lengths(tensors: Iterable[Tensor]) -> list[float]:
+    """Return the Euclidean length of each."""
     listed = list(tensors)
     if not listed:
-        return 0.0
+        return []
     lengths = torch._foreach_norm(listed)
     if listed[0].device.type == "cpu":
-        return sum([length.item() for length in lengths])
-    # Elsewhere a number that is read is waited for, so it is one.
-    return float(torch.stack([length.float() for length in lengths]).sum())
+        return [length.item() for length in lengths]
+    # Elsewhere each reading is waited for, so there is one.
+    found: list[float] = torch.stack([length.float() for length in lengths]).tolist()
+    return found

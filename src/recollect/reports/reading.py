@@ -6,7 +6,6 @@ from urllib.parse import quote
 
 from recollect.errors import RecollectError
 from recollect.experiments.records.record import Record
-from recollect.experiments.records.store import read_records
 
 
 def read_store(path: Path) -> list[Record]:
@@ -20,6 +19,9 @@ def read_store(path: Path) -> list[Record]:
             f"`{path}` does not exist; run something first (`recollect run --out {path}`), or give "
             "the folder that an earlier run wrote to."
         )
+    # Reading takes pyarrow and its time to import; a mistake in the command is told without it.
+    from recollect.experiments.records.store import read_records
+
     records = list(read_records(path))
     if not records:
         raise RecollectError(

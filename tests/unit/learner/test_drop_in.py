@@ -80,6 +80,29 @@ def test_texts_of_any_length_are_learnt_alike_in_every_form(
     assert found.predict(form(texts(9)[0])).shape == (4, CLASSES)
 
 
+@pytest.mark.parametrize("first", [np.int32, np.int64, np.uint8])
+def test_classes_may_come_as_whole_numbers_of_any_width(first: type) -> None:
+    forms = (first, list, np.int16, np.int64, torch.tensor, np.uint16, list)
+    expected, found = learner("er-pc"), learner("er-pc")
+    for step, form in enumerate(forms):
+        tokens, labels = texts(step)
+        expected.observe(tokens, labels)
+        found.observe(
+            tokens, form(labels) if form in (list, torch.tensor) else np.array(labels, form)
+        )
+    for one, other in zip(weights(expected), weights(found), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_a_class_beyond_the_numbers_that_are_stored_is_refused() -> None:
+    model = nn.Linear(2, 300)
+    one = method("er", model, sgd(model), capacity=4, replay=2)
+    one.observe(torch.zeros(2, 2), np.array([0, 1], np.uint8))
+    with pytest.raises(TypeError, match=r"dtype torch.int64 .* holds torch.uint8 .*; pass"):
+        one.observe(torch.zeros(2, 2), [299, 1])
+    assert one.step == 1
+
+
 def test_the_memory_keeps_each_text_at_its_own_length() -> None:
     one = learner()
     lengths: dict[int, int] = {}

@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import numpy as np
@@ -392,3 +393,9 @@ def test_more_filled_slots_than_there_are_is_refused() -> None:
 def test_a_memory_that_no_machine_has_is_refused_in_words(capacity: int) -> None:
     with pytest.raises(ValueError, match=f"`capacity` is {capacity}; a memory has at most"):
         Memory(capacity)
+
+
+@pytest.mark.parametrize("device", ["cuda:77", "nonsense", (3,), "meta"])
+def test_a_device_that_is_not_there_is_refused_with_its_name(device: Any) -> None:
+    with pytest.raises(ValueError, match=f"`device` is .{re.escape(str(device))}., .*; pass"):
+        Memory(3, device=device)

@@ -37,8 +37,8 @@ def show_missing(
         rows = [_facts(runs) for runs in missing]
         print(json.dumps({"event": "missing", "rows": rows, "bfloat16_ratio": ratio}))
         return
-    console = Console()
-    console = console if console.is_terminal else Console(width=140)
+    console = Console(markup=False)
+    console = console if console.is_terminal else Console(width=140, markup=False)
     if missing:
         console.print(_table(missing), highlight=False)
     told = _in_all(missing, len(cells) * len(seeds), num_workers)

@@ -197,7 +197,8 @@ class LiveDisplay(Display):
         for heading in ("running", "seed", "segment", "", "accuracy", "examples/s"):
             table.add_column(heading, justify="left" if heading in ("running", "") else "right")
         for event in list(self._pace.running.values())[:_MOST_ROWS]:
-            table.add_row(self._names.short(event.request), str(event.request.seed), *_cells(event))
+            name = escape(self._names.short(event.request))
+            table.add_row(name, str(event.request.seed), *_cells(event))
         if not self._pace.running:
             table.add_row(Text("starting workers", style="dim"))
         return table

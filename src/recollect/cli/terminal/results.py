@@ -43,9 +43,9 @@ def show_results(records: Sequence[Record], *, is_json: bool) -> None:
         told = {"event": "summary", "rows": [dataclasses.asdict(row) for row in rows]}
         print(json.dumps(told), flush=True)
     elif rows:
-        console, columns = Console(), _columns(rows)
+        console, columns = Console(markup=False), _columns(rows)
         if not console.is_terminal:  # in a file a row stays a row, and whole
-            console = Console(width=max(_FILE_WIDTH, _width(columns)))
+            console = Console(width=max(_FILE_WIDTH, _width(columns)), markup=False)
         console.print(_table(rows, columns, console.width))
         if mixture := _mixture(records):
             console.print(mixture, style="yellow", highlight=False)

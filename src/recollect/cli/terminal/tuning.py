@@ -35,7 +35,7 @@ class SearchDisplay:
 
     def __init__(self, search: Search, *, is_quiet: bool, is_json: bool) -> None:
         self._search, self._is_json, self._is_quiet = search, is_json, is_quiet
-        self._console = Console(stderr=True)
+        self._console = Console(stderr=True, markup=False)
         self._best: dict[str, float] = {}
         self._running: dict[str, Event] = {}
         self._start = time.monotonic()
@@ -183,8 +183,8 @@ def show_found(found: dict[str, list[Standing]], *, is_json: bool) -> None:
             stage_in_words(judged),
             settings_in_words(best.trial.settings),
         )
-    console = Console()
-    console = console if console.is_terminal else Console(width=140)
+    console = Console(markup=False)
+    console = console if console.is_terminal else Console(width=140, markup=False)
     console.print(table, highlight=False)
 
 

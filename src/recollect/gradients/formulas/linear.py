@@ -115,9 +115,10 @@ class LinearShare(Share):
         """
         total = self._cotangents.new_zeros(len(next(iter(others.values()))), len(self._cotangents))
         if self._weight is not None:
-            for products, gradient in zip(total, others[self._weight], strict=True):
-                back = gradient if self._transposed else gradient.T
-                products += ((self._activations @ back) * self._cotangents).sum(1)
+            gradients = others[self._weight]
+            for number in range(len(gradients)):  # torch's lazy device cannot be iterated over
+                back = gradients[number] if self._transposed else gradients[number].T
+                total[number].add_(((self._activations @ back) * self._cotangents).sum(1))
         if self._bias is not None:
             total += others[self._bias] @ self._cotangents.T
         by_example = total.reshape(len(total), self.groups.num_examples, -1).sum(2)

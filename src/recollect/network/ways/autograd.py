@@ -119,7 +119,7 @@ class ByAutograd(Way):
         labels = batch.labels.to(like.device)
         # Half a precision is enough to pass a network, not to add up and compare what came out.
         if objective.takes_logits:
-            logits = check_logits(outputs, labels, views=objective.views)
+            logits = check_logits(outputs, batch.labels, views=objective.views)
             # Without gradients they have no history to look at.
             if not self._seen_logits and logits.requires_grad:
                 check_not_probabilities(logits)

@@ -91,7 +91,7 @@ class ByHand(Way):
     @override
     def losses(self, prepared: object, batch: Batch) -> tuple[object, Float[Tensor, " examples"]]:
         labels = batch.labels.to(self._chain.device)
-        logits = check_logits(self.outputs(prepared), labels)
+        logits = check_logits(self.outputs(prepared), batch.labels)
         losses, _ = cross_entropy_by_hand(logits, labels.long())
         return logits, checked_losses(losses, len(batch))
 
@@ -132,7 +132,7 @@ class ByHand(Way):
     ) -> tuple[list[Tensor], Float[Tensor, " examples"], AtLogits]:
         passed = self._passed(prepared)
         labels = batch.labels.to(self._chain.device)
-        check_logits(passed[-1], labels)
+        check_logits(passed[-1], batch.labels)  # most often on the CPU: read without waiting
         losses, log_probabilities = cross_entropy_by_hand(passed[-1], labels := labels.long())
         checked_losses(losses, len(batch))
         return passed, losses, partial(cross_entropy_cotangents, log_probabilities, labels)

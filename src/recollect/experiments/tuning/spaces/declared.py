@@ -6,8 +6,6 @@ from typing import Final
 
 from recollect.choices import PARTS
 from recollect.experiments.specs.cell import Cell
-from recollect.experiments.specs.named.optimizer import optimizers
-from recollect.experiments.specs.own_parts import with_own_parts
 from recollect.ranges import Choice, Log, Range, Whole, as_usual, declared_ranges
 
 # Rates that have trained the library's models; an optimizer that is not here needs a range of the
@@ -38,6 +36,8 @@ def ranges_of(cell: Cell) -> dict[str, Range]:
     Raises:
         ValueError: A part of the user's has annotations that cannot be read.
     """
+    from recollect.experiments.specs.own_parts import with_own_parts  # imports torch
+
     found: dict[str, Range] = {}
     if cell.optimizer["name"].lower() in LEARNING_RATES:
         found["lr"] = LEARNING_RATES[cell.optimizer["name"].lower()]
@@ -83,6 +83,8 @@ def options_of(cell: Cell) -> tuple[str, ...]:
 
 def _defaults(cell: Cell) -> dict[str, object]:
     """Return the options of a cell's optimizer with torch's defaults, those that a spec can say."""
+    from recollect.experiments.specs.named.optimizer import optimizers  # imports torch
+
     names = {name.lower(): kind for name, kind in optimizers().items()}
     parameters = inspect.signature(names[cell.optimizer["name"].lower()]).parameters.values()
     kinds = int | float | bool

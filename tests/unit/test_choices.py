@@ -120,7 +120,8 @@ def test_the_options_of_a_learner_are_told_as_it_has_them() -> None:
         n: o.default for n, o in LEARNER.items()
     }
     parts = {"model", "optimizer", "memory", "seed", *KINDS}
-    assert set(own) == parts | set(LEARNER) | set(LEARNER_CODE)
+    only_looks = {"measure_all"}  # which changes no number, so no spec and no record states it
+    assert set(own) == parts | set(LEARNER) | set(LEARNER_CODE) | only_looks
 
 
 def test_a_spec_can_say_every_option_of_a_learner_and_a_checkpoint_may_differ_in_each() -> None:

@@ -51,8 +51,8 @@ def cost(
     """Measure what a step of each method costs, in steps of ER, as a table for a spec.
 
     All methods step side by side on the same batches. Put what is printed into
-    a spec whose [stream] has `budget = 1.0`: that stream does not wait, and a
-    method that costs n steps of ER sees one in n batches.
+    a spec that says `stream.budget = 1.0`: its stream does not wait, and a method
+    that costs n steps of ER sees one in n batches.
     """
     file = Path(target) if target.endswith(".toml") else config_path(target)
     spec = load_spec(file, overrides=settings or (), protocol=protocol)

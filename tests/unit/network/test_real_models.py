@@ -80,6 +80,7 @@ def test_a_rule_trains_what_er_trains(name: str, half: bool, dropout: bool, rule
     if not dropout:
         for module in learner.model.modules():  # attention of other libraries drops out by itself
             module.training = isinstance(module, nn.BatchNorm2d)
+        learner.model.training = True  # which is what `observe` asks for
     before = copy.deepcopy(learner.model.state_dict())
     for _ in range(4):
         inputs = give()

@@ -141,8 +141,9 @@ def test_a_search_stopped_anywhere_goes_on_to_the_same_trials(
         if now < most:
             break
         requests = search.more()  # taken in hand, and never made
-        assert requests is not None
         search.close()
+        if requests is None:  # the last trial was the last that this one made
+            break
         most = most % 5 + 1
     assert told(search) == reference
     assert made == len(search.store.records())  # nothing twice

@@ -25,7 +25,7 @@ def adam(net: nn.Module) -> torch.optim.Optimizer:
 
 
 def momentum(net: nn.Module) -> torch.optim.Optimizer:
-    return sgd(net, momentum=0.9, weight_decay=0.01)
+    return sgd(net, lr=0.03, momentum=0.9, weight_decay=0.01)
 
 
 def build(name: str) -> Learner:

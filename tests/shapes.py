@@ -11,6 +11,12 @@ from typing import Any, Final, get_args
 from beartype import BeartypeConf, beartype
 from jaxtyping import AbstractArray, install_import_hook
 
+# What tests give wrong shapes to on purpose, because it checks them itself, in words.
+NOT_CHECKED: Final = {
+    "recollect.storage.storage": "what a user's policy answers; learner/checks.py looks at it",
+    "recollect.objectives.loss": "calls a user's loss; network/checks.py looks at its answer",
+    "recollect.metrics.margins": "called by users with what they have; refuses it in words",
+}
 SOURCE: Final = Path(__file__).parents[1] / "src"
 _TOWER: Final = BeartypeConf(is_pep484_tower=True)
 
@@ -22,11 +28,13 @@ def install() -> None:
 
 
 def modules_with_shapes() -> Iterator[str]:
-    """List the modules that state shapes; wrapping others would cost time and check nothing."""
+    """List the modules that state shapes and are checked; wrapping others would only cost time."""
     for path in sorted((SOURCE / "recollect").rglob("*.py")):
         if "from jaxtyping import" in path.read_text():
             parts = path.relative_to(SOURCE).with_suffix("").parts
-            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            if name not in NOT_CHECKED:
+                yield name
 
 
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,7 +43,8 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     if not shapes:
         return function
     function.__annotations__ = shapes
-    return beartype(function, conf=_TOWER)
+    checking: Callable[..., Any] = beartype(conf=_TOWER)(function)
+    return checking
 
 
 def _states_a_shape(annotation: Any) -> bool:

@@ -1,7 +1,7 @@
 """Put a stream through a storage policy without a model, the way the learner does."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -52,7 +52,9 @@ def store(
     admitted = storage.admit(labels, memory, rng)
     placement = Placement(torch.empty(0, dtype=torch.int64))
     if len(admitted):
+        # A test may choose for more newcomers than are admitted.
         asked = evidence or ChosenEvidence()
+        asked = replace(asked, increments=asked.increments[: len(admitted)])
         placement = storage.place(labels[admitted], memory, asked, rng)
         last = {slot: i for i, slot in enumerate(placement.slots.tolist()) if slot >= 0}
         examples = admitted[list(last.values())]

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
+from PIL import Image
 from tests.unit.datasets.files.test_decoding import png
 from tests.unit.experiments.own_data import write_arrays, write_photos, write_table
 from typer.testing import CliRunner
@@ -58,6 +59,16 @@ def test_parts_of_a_folder_and_sizes_that_differ_are_noticed(here: Path) -> None
     assert found["size"] == [40, 40]
     assert found["test"] == {"where": "photos/test", "sha256": found["test"]["sha256"]}  # type: ignore[index]
     assert spec_of("photos").benchmark == "photos-train"
+
+
+def test_sizes_that_take_turns_are_noticed(here: Path) -> None:
+    write_photos(here / "photos", each=50)
+    for file in sorted((here / "photos").rglob("*.png"))[1::2]:
+        with Image.open(file) as picture:
+            larger = picture.resize((16, 16))
+        larger.save(file)
+    assert settings_of("photos")["size"] == [32, 32]
+    assert " and others\n" in Path("my.toml").read_text()
 
 
 def test_a_table_is_read_for_classes_and_numbers(here: Path) -> None:

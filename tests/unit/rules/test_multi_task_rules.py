@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import minimize
+from scipy.optimize import LinearConstraint, minimize
 from tests.unit.rules.vectors import random_gradients, target_of
 from torch import Tensor
 from torchjd.aggregation import MGDAWeighting, PCGradWeighting, UPGradWeighting
@@ -88,7 +88,7 @@ def test_cagrad_helps_the_worst_gradient_as_much_as_its_dual_allows(
         np.full(len(rows), 1 / len(rows)),
         method="SLSQP",
         bounds=[(0, 1)] * len(rows),
-        constraints={"type": "eq", "fun": lambda shares: shares.sum() - 1},
+        constraints=LinearConstraint(np.ones(len(rows)), 1, 1),
         options={"ftol": 1e-15, "maxiter": 1000},
     )
     torch.testing.assert_close((found - middle).norm(), radius * middle.norm())

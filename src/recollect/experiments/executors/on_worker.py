@@ -163,8 +163,8 @@ class RunMaker(WorkerPlugin):
                 if not (was_ready or ending.is_from_outside or is_asked_to_stop):
                     text = f"could not start a process ({ending.how}). It said:\n{ending.said}"
                     return {"kind": "unfit", "message": text}
-                told = f"its worker ended with {ending.how}"
-                return {"kind": "lost", "message": told, "said": ending.said}
+                text = f"its worker ended with {ending.how}"
+                return {"kind": "lost", "message": text, "said": ending.said}
 
     def _child(self, package: Path) -> Child:
         """Return a worker process that has imported this code, idle or new."""

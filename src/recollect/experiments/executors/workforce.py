@@ -3,6 +3,8 @@
 Imports nothing heavy: the command asks before it needs torch or dask.
 """
 
+import json
+import re
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +14,7 @@ from recollect.errors import ConfigError, MissingExtraError
 from recollect.experiments.running.machine import CHECKPOINT_SHARE
 
 LOCAL_CLUSTER: Final = "dask"
-_SCHEMES: Final = ("tcp", "tls", "ucx", "ws", "wss")
+_ADDRESS: Final = re.compile(r"(tcp|tls|ucx|ws|wss)://.+:\d+(/.*)?")
 
 
 @dataclass(frozen=True)
@@ -40,18 +42,26 @@ def check_on(on: str) -> None:
         ConfigError: It names none.
         MissingExtraError: It names one, and distributed is not installed.
     """
-    if on == LOCAL_CLUSTER or on.partition("://")[0] in _SCHEMES or Path(on).is_file():
-        if find_spec("distributed") is not None:
-            return
+    is_address = _ADDRESS.fullmatch(on) is not None
+    if not (on == LOCAL_CLUSTER or is_address or _is_of_a_scheduler(Path(on))):
+        problem = (
+            f"is {on!r}; write dask for a cluster on this machine, an address with its port such "
+            "as tcp://10.0.0.1:8786, or the path of a file that `dask scheduler` wrote."
+        )
+        raise ConfigError("the command", [("on", problem)])
+    if find_spec("distributed") is None:
         raise MissingExtraError(
             f"`on` is {on!r}, which needs the package `distributed`; install it with "
             "`pip install distributed`."
         )
-    problem = (
-        f"is {on!r}; write dask for a cluster on this machine, an address such as "
-        "tcp://10.0.0.1:8786, or the path of a scheduler file that exists."
-    )
-    raise ConfigError("the command", [("on", problem)])
+
+
+def _is_of_a_scheduler(path: Path) -> bool:
+    """Whether a file says where a scheduler is; of another, dask would wait for a minute."""
+    try:
+        return _ADDRESS.fullmatch(json.loads(path.read_bytes())["address"]) is not None
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def num_at_once(on: str | None, workers: int) -> int:

@@ -117,7 +117,8 @@ def test_a_worker_that_cannot_start_is_told_with_what_it_said(
 def test_a_worker_that_is_killed_while_it_starts_is_replaced(
     request_for: RequestFor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start, killed = subprocess.Popen, []
+    start = subprocess.Popen
+    killed: list[int] = []
 
     def start_and_kill_the_first(*arguments: Any, **options: Any) -> Any:
         process = start(*arguments, **options)

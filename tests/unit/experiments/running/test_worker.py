@@ -2,8 +2,15 @@ import json
 import select
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+
+from recollect.experiments.running import worker as working
+from recollect.experiments.specs.request import Request
 
 REST = {"checkpoints": "place", "checkpoint_share": 0.0, "parts": {}}
 
@@ -64,3 +71,34 @@ def test_what_a_worker_cannot_read_is_an_error_that_it_tells() -> None:
             assert told["kind"] == "store-error"
             assert "please report this" in told["message"]
             assert reason in told["message"]
+
+
+class Here:
+    """A data set that is on this machine or not."""
+
+    def __init__(self) -> None:
+        self.is_here, self.num_fetches = False, 0
+
+    def locate(self) -> Path | None:
+        return Path() if self.is_here else None
+
+    def fetch(self, *_: object) -> None:
+        self.is_here = True
+        self.num_fetches += 1
+
+
+def test_a_worker_fetches_what_a_run_needs_and_lacks(
+    request_for: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sets = defaultdict[str, Here](Here)
+    monkeypatch.setattr(working, "data_set", lambda name: sets[name])
+    cell = request_for().cell
+    named = replace(cell, stream={**cell.stream, "data": "cifar10"})
+    own = replace(cell, stream={}, data={"kind": "set", "where": "cifar100"})
+    folder = replace(cell, stream={}, data={"kind": "folder", "where": "mnist"})
+    for asked in (named, own, folder, named):
+        working._fetch(asked)
+    assert {name: found.num_fetches for name, found in sets.items()} == {
+        "cifar10": 1,
+        "cifar100": 1,
+    }

@@ -78,7 +78,7 @@ def test_every_command_of_a_page_is_one_that_the_program_takes(page: str) -> Non
     text = (ROOT / "docs" / page).read_text()
     listed = re.findall(r"```console\n(.*?)```", text, flags=re.DOTALL)
     lines = [line for block in listed for line in block.replace("\\\n", " ").splitlines()]
-    inline = re.findall(r"`(recollect (?:run|tune|new|paper|report|verify) [^`…]+)`", text)
+    inline = re.findall(r"`(recollect (?:run|tune|cost|new|paper|report|verify) [^`…]+)`", text)
     program = get_command(app)
     for line in [*lines, *inline]:
         name, *words = shlex.split(line, comments=True) or [""]

@@ -55,7 +55,7 @@ def cost(
     that costs n steps of ER sees one in n batches.
     """
     file = Path(target) if target.endswith(".toml") else config_path(target)
-    spec = load_spec(file, overrides=settings or (), protocol=protocol)
+    spec = load_spec(file, overrides=settings or (), protocol=protocol, methods=method or ())
     names = list(spec.methods) if method and "all" in method else method
     cells(without_budget(spec), methods=names)
     # What follows takes its time to import; a mistake is told without it.

@@ -35,7 +35,7 @@ def run(
             "--method",
             "-m",
             metavar="NAME",
-            help="A method of the spec, or `all`. May be repeated.",
+            help="A method of the spec or of the library, or `all`. May be repeated.",
         ),
     ] = None,
     seeds: Annotated[
@@ -121,7 +121,7 @@ def run(
             told = f"is {benchmark!r}, and --spec {str(spec)!r} is given too; leave one out."
             raise ConfigError("the command", [("benchmark", told)])
         spec, benchmark = Path(benchmark), None
-    chosen = _spec(benchmark, spec, overrides, protocol)
+    chosen = _spec(benchmark, spec, overrides, protocol, method or ())
     names = list(chosen.methods) if method and "all" in method else method
     asked = cells(chosen, methods=names, memory=memory)
     asked_seeds = _seeds(seeds, chosen.seeds)
@@ -158,10 +158,14 @@ def run(
 
 
 def _spec(
-    benchmark: str | None, path: Path | None, overrides: Sequence[str], protocol: str | None
+    benchmark: str | None,
+    path: Path | None,
+    overrides: Sequence[str],
+    protocol: str | None,
+    methods: Sequence[str],
 ) -> Spec:
     file = config_path(benchmark or MAIN_JOB) if path is None else path
-    chosen = load_spec(file, overrides=overrides, protocol=protocol)
+    chosen = load_spec(file, overrides=overrides, protocol=protocol, methods=methods)
     if benchmark is not None and chosen.benchmark != benchmark:
         problem = f"is {chosen.benchmark!r}, the command says {benchmark!r}; leave one out."
         raise ConfigError(str(file), [("benchmark", problem)])

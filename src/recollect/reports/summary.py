@@ -93,8 +93,10 @@ def _row(runs: Sequence[Record], baseline: Sequence[Record]) -> SummaryRow:
         difference,
         baseline[0].method,
         baseline[0].capacity,
-        *(_along(runs, seen) for seen in (area_under_curve, minimum_of_curve, worst_case_of_curve)),
-        share_seen(runs[0]),
+        area=_along(runs, area_under_curve),
+        minimum=_along(runs, minimum_of_curve),
+        worst_case=_along(runs, worst_case_of_curve),
+        seen=share_seen(runs[0]),
     )
 
 

@@ -160,14 +160,14 @@ def _segments_of_classes(stream: Stream) -> dict[int, int]:
             "`stream` is blurred already; pass a stream of classes with sharp boundaries."
         )
     labels = stream.examples.labels[stream.plan.order]
-    segment_of = {}
+    segment_of: dict[int, int] = {}
     for label in classes_in(labels):
-        found = stream.plan.origin[labels == label].unique().tolist()
+        found = sorted(set(stream.plan.origin[labels == label].tolist()))
         if len(found) > 1:
             names = " and ".join(f"`{stream.segments[k].name}`" for k in found[:2])
             raise ValueError(
                 f"class {label} comes in segments {names} already; pass a stream in which each "
                 "class has one segment, such as `split_classes` makes."
             )
-        segment_of[label] = int(found[0])
+        segment_of[label] = found[0]
     return segment_of

@@ -62,10 +62,12 @@ def split_classes(
         )
     segments = [class_segment(group) for group in groups]
     _check_classes(segments, set(classes_in(pool_labels)))
-    sizes = examples_per_segment
-    if sizes is None or isinstance(sizes, int):
-        sizes = [sizes] * len(segments)
-    elif len(sizes) != len(segments):
+    sizes: Sequence[int | None]
+    if examples_per_segment is None or isinstance(examples_per_segment, int):
+        sizes = [examples_per_segment] * len(segments)
+    else:
+        sizes = examples_per_segment
+    if len(sizes) != len(segments):
         raise ValueError(
             f"`examples_per_segment` has {len(sizes)} entries for {len(segments)} groups; pass one "
             "number for all, or one per group."

@@ -147,8 +147,8 @@ def test_what_moves_comes_back_to_its_own_segment_one_time_in_three(sharp: Strea
 
 
 def test_nothing_blurred_is_the_sharp_stream(sharp: Stream) -> None:
-    for settings in ({"disjoint": 1.0}, {"blur": 0.0}):
-        assert torch.equal(blurred_classes(sharp, **settings).plan.order, sharp.plan.order)
+    for same in (blurred_classes(sharp, disjoint=1.0), blurred_classes(sharp, blur=0.0)):
+        assert torch.equal(same.plan.order, sharp.plan.order)
 
 
 @pytest.mark.parametrize("settings", [{"blur": 1.5}, {"disjoint": -0.1}])

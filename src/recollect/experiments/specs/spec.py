@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from recollect.atomic_files import require_file
 from recollect.benchmarks.protocols import RECIPES
+from recollect.choices import ROWS
 from recollect.errors import ConfigError
 from recollect.experiments.specs.configs import config_root
 from recollect.experiments.specs.data.reading import (
@@ -89,7 +90,11 @@ class Spec:
 
 
 def load_spec(
-    path: str | Path, *, overrides: Sequence[str] = (), protocol: str | None = None
+    path: str | Path,
+    *,
+    overrides: Sequence[str] = (),
+    protocol: str | None = None,
+    methods: Iterable[str] = (),
 ) -> Spec:
     """Read a spec file, change it, and check all of it.
 
@@ -101,6 +106,8 @@ def load_spec(
             per segment, widths of an MLP, learning rate, replay, iterations, memory) is then that
             protocol's own, unless `overrides`, or a method's table in a spec of the user's, say
             otherwise.
+        methods: Names that are asked for. A method of the library that the file has no table of
+            gets an empty one: its defaults, and what the spec says for all.
 
     Raises:
         ConfigError: The file is missing or not TOML, or breaks rules; every problem is listed.
@@ -125,10 +132,21 @@ def load_spec(
         if path.resolve().is_relative_to(config_root().resolve()):
             free_methods(raw.get("methods"), protocol)
     problems = apply_overrides(raw, overrides)
+    added = _with_tables(raw, methods)
     # What the package's own specs say of methods is known to be possible.
     is_ours = path.resolve().is_relative_to(config_root().resolve())
-    is_tested = is_ours and not any(change.startswith(_OF_PARTS) for change in overrides)
+    is_tested = is_ours and not any(change.startswith(_OF_PARTS) for change in (*overrides, *added))
     return check_spec(raw, source=str(path), problems=problems, ask_parts=not is_tested)
+
+
+def _with_tables(raw: Mapping[str, Any], methods: Iterable[str]) -> list[str]:
+    """Give methods of the library that have no table an empty one; return where these are."""
+    tables = raw.get("methods")
+    if not isinstance(tables, dict):
+        return []
+    added = [name for name in methods if name in ROWS and name not in tables]
+    tables |= {name: {} for name in added}
+    return [f"methods.{name}" for name in added]
 
 
 def check_spec(

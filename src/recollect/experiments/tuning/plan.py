@@ -131,10 +131,16 @@ def make_plan(wanted: Wanted) -> Plan:
         ConfigError: It looks at test data, or rules are broken; all of one kind are listed.
     """
     source = str(wanted.file)
-    spec = load_spec(wanted.file, overrides=wanted.overrides, protocol=wanted.protocol)
+    asked = wanted.methods or ()
+    spec = load_spec(
+        wanted.file, overrides=wanted.overrides, protocol=wanted.protocol, methods=asked
+    )
     table = read_table({**spec.said.get("tune", {}), **wanted.budget}, source)
     searching = load_spec(
-        wanted.file, overrides=(*wanted.overrides, *table.set), protocol=wanted.protocol
+        wanted.file,
+        overrides=(*wanted.overrides, *table.set),
+        protocol=wanted.protocol,
+        methods=asked,
     )
     if searching.said.get("evaluation", {}).get("on", "validation") != "validation":
         told = (
@@ -190,7 +196,7 @@ def make_plan(wanted: Wanted) -> Plan:
 
 
 def _resolved(wanted: Wanted, memory: int | None, method: str, overrides: Sequence[str]) -> Cell:
-    spec = load_spec(wanted.file, overrides=overrides, protocol=wanted.protocol)
+    spec = load_spec(wanted.file, overrides=overrides, protocol=wanted.protocol, methods=[method])
     return cells(spec, methods=[method], memory=[memory] if memory else None)[0]
 
 

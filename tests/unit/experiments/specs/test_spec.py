@@ -177,3 +177,18 @@ def test_another_protocol_leaves_what_a_spec_of_ones_own_says_of_a_method(tmp_pa
     text = 'benchmark = "mnist-split"\n[methods.er-fast]\nbase = "er"\nlr = 0.3\n'
     spec = load_spec(written(tmp_path, text), protocol="mir-official")
     assert cells(spec)[0].optimizer["lr"] == 0.3
+
+
+def test_a_method_of_the_library_that_is_asked_for_needs_no_table(small_spec: Path) -> None:
+    spec = load_spec(small_spec, methods=["er-ace", "der++", "er"])
+    assert spec.methods.keys() - load_spec(small_spec).methods.keys() == {"er-ace", "der++"}
+    (dark,) = cells(spec, methods=["der++"])
+    assert (dark.base, dark.options["beta"]) == ("der++", 0.5)
+    with pytest.raises(ConfigError, match="has no 'er-acee'; did you mean `er-ace`"):
+        cells(load_spec(small_spec, methods=["er-ace", "er-acee"]), methods=["er-acee"])
+
+
+def test_a_method_without_a_table_is_asked_whether_it_goes_with_the_rest() -> None:
+    said = ['learner.passes="separate"', 'learner.augment=["RandomCrop"]']
+    with pytest.raises(ConfigError, match=r"methods\.scr"):
+        load_spec(config_path("mnist-split"), overrides=said, methods=["scr"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.unit.learner.support import CLASSES, SHAPE, model, sgd
+from tests.unit.learner.support import CLASSES, OPTIONS, SHAPE, model, sgd
 from torch import Tensor
 
 from recollect import METHODS, Learner, Memory, method
@@ -50,10 +50,11 @@ def goes_on_alike(one: Learner, other: Learner) -> bool:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_learner_is_built_from_its_file_and_goes_on_to_the_bit(name: str, tmp_path: Path) -> None:
-    one = learner(name, iterations=2)
+    augment = OPTIONS.get(name, {}).get("augment")  # code, which no file holds
+    one = learner(name, iterations=2, augment=augment)
     path = saved_as(tmp_path, one)
     parts = model()
-    again = Learner.from_checkpoint(path, parts, sgd(parts))
+    again = Learner.from_checkpoint(path, parts, sgd(parts), augment=augment)
     assert repr(again) == repr(one)
     assert goes_on_alike(one, again)
 

@@ -1,4 +1,4 @@
-"""The slow, plain way to per-example gradients: one backward pass an example. The tests' oracle."""
+"""The slow, plain way to per-example gradients: one backward pass per example. The tests' oracle."""
 
 from collections.abc import Mapping, Sequence
 

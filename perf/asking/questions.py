@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from perf import (
-    augmentation,
     capacity,
     command,
     compiled,
@@ -22,6 +21,7 @@ from perf import (
     whole_stream,
 )
 from perf.asking.answer import Answer
+from perf.images import augmentation
 from perf.peers import compare
 from perf.running import workers
 
@@ -107,7 +107,7 @@ def _engines(is_quick: bool) -> Answer:
 
 def _convolutions(is_quick: bool) -> Answer:
     return _printed(
-        "Ways to write a convolution's gradients out", "perf.convolutions", is_quick=is_quick
+        "Ways to write a convolution's gradients out", "perf.images.convolutions", is_quick=is_quick
     )
 
 

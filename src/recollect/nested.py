@@ -130,22 +130,24 @@ def concat(first: object, second: object) -> object:
 
 def _joined(first: Column, second: Column) -> Column:
     if isinstance(first, Tensor) and isinstance(second, Tensor):
-        device = common_device(first, second)
-        first, second = first.to(device), second.to(device)
+        first, second = on_one_device(first, second)
         if first.shape[1:] == second.shape[1:]:
             return torch.cat((first, second))
         return Ragged([*first, *second])
     both: list[object] = [*first, *second]
-    if known := tensors(Ragged(both)):
-        device = common_device(*known)
-        both = [one.to(device) if isinstance(one, Tensor) else one for one in both]
+    elsewhere = [one.device for one in tensors(Ragged(both)) if one.device.type != "cpu"]
+    if elsewhere:
+        both = [one.to(elsewhere[0]) if isinstance(one, Tensor) else one for one in both]
     return Ragged(both)
 
 
-def common_device(*examples: Tensor) -> torch.device:
-    """Return where examples are joined: on the first that is not on the CPU, if there is one."""
-    elsewhere = (one.device for one in examples if one.device.type != "cpu")
-    return next(elsewhere, examples[0].device)
+def on_one_device(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """Move one of two tensors to the other, away from the CPU if one of them is elsewhere."""
+    if first.device == second.device:
+        return first, second
+    if first.device.type == "cpu":
+        return first.to(second.device), second
+    return first, second.to(first.device)
 
 
 def skeleton(inputs: object) -> object:

@@ -75,5 +75,5 @@ def pad(batch: Ragged) -> Tensor:
     sizes = [max(sides) for sides in zip(*(tensor.shape for tensor in tensors), strict=True)]
     padded = tensors[0].new_zeros(len(tensors), *sizes)
     for number, tensor in enumerate(tensors):
-        padded[(number, *(slice(side) for side in tensor.shape))] = tensor
+        padded[number][tuple(slice(side) for side in tensor.shape)] = tensor
     return padded

@@ -75,6 +75,7 @@ QUICK = {
     "help on figures": ("figure", "--help"),
     "help on memories": ("inspect", "--help"),
     "help on digests": ("verify", "--help"),
+    "help on costs": ("cost", "--help"),
     "the data sets": ("data", "list"),
     "the methods": ("methods",),
     "an unknown benchmark": ("run", "mnist-splt"),

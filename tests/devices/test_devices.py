@@ -112,7 +112,7 @@ CASES = [("mlp", name, beside) for beside in (True, False) for name in METHODS]
 PLAIN = [
     name
     for name, row in METHODS.items()
-    if row.rule.needs == "nothing" and row.storage is not GSSGreedy
+    if str(row.rule.needs) == "nothing" and row.storage is not GSSGreedy
 ]
 CASES += [("batch norm", name, beside) for beside in (True, False) for name in PLAIN]
 CASES += [("convolutions", name, True) for name in METHODS if name not in PLAIN]

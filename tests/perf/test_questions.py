@@ -11,12 +11,12 @@ from perf.asking.measuring import alternate
 from perf.asking.questions import QUESTIONS
 from perf.contestants import filling
 from perf.contestants.shapes import BATCH, SHAPES, Shape
+from perf.images import augmentation
 from perf.running import workers
 from torch import Tensor
 from torch.nn import functional as F
 
 from perf import (
-    augmentation,
     capacity,
     command,
     compiled,

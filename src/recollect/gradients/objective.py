@@ -18,7 +18,7 @@ class Objective:
     """Whose gradients are wanted, from which losses.
 
     Attributes:
-        losses: One loss an example.
+        losses: One loss per example.
         coefficients: The backward pass is that of `coefficients . losses`.
         groups: Which examples belong together; a group's share is the sum over its examples.
         scales: Factor that turns a group's share into the gradient that is meant.

@@ -1,4 +1,4 @@
-"""The slow, plain way to per-example gradients: one backward pass an example. The tests' oracle."""
+"""Per-example gradients the slow way, one backward pass per example: the tests' oracle."""
 
 from collections.abc import Mapping, Sequence
 

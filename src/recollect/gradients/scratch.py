@@ -9,7 +9,7 @@ from torch import Tensor
 class Scratch:
     """One piece of memory, lent to whoever asks next.
 
-    Asking the system for megabytes a layer costs more than filling them.
+    Asking the system for megabytes per layer costs more than filling them.
     """
 
     def __init__(self) -> None:

@@ -122,7 +122,7 @@ class RowSum:
 
 @final
 class ExplicitShare(Share):
-    """Gradients written out, one row a group."""
+    """Gradients written out, one row per group."""
 
     def __init__(self, rows: Mapping[str, Float[Tensor, "groups ..."]], groups: Groups) -> None:
         self.groups = groups

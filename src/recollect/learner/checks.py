@@ -165,7 +165,7 @@ def kept_rows(objective: Objective, outputs: object, labels: Tensor) -> Mapping[
     if outputs is None:
         raise TypeError(
             f"{who} keeps {', '.join(sorted(names))} of each example, but the model's outputs are "
-            "not tensors of a row an example; return such tensors."
+            "not tensors with one row per example; return such tensors."
         )
     rows = objective.rows_to_keep(Part(outputs, labels))
     if rows.keys() != names:

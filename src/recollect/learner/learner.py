@@ -499,8 +499,8 @@ class Learner:
     def predict(self, inputs: object, *, batch_size: int | None = None) -> Any:
         """Return the model's outputs in evaluation mode; model, memory and randomness stay as is.
 
-        A tensor of logits, or whatever else the model returns; in several passes, tensors of a row
-        an example only.
+        A tensor of logits, or whatever else the model returns; in several passes, only tensors
+        with one row per example.
 
         Args:
             inputs: In stored form, as for `observe`.

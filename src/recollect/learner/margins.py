@@ -83,7 +83,7 @@ class MarginWatch:
         if not isinstance(outputs, Tensor):
             raise TypeError(
                 "the storage policy measures margins, but the model's outputs are not one tensor "
-                "of a row an example; return a (examples, classes) tensor of logits."
+                "with one row per example; return a (examples, classes) tensor of logits."
             )
         if asks_newcomers:
             self._logits_before = outputs.index_select(0, self._admitted.to(outputs.device))

@@ -19,7 +19,7 @@ class Update:
     Attributes:
         losses: Loss of each example before the update: the incoming ones, then the replayed.
         outputs: What the model said about them, detached: a tensor, or a nesting of tensors. None
-            if it answers with anything else, or not with a row an example.
+            if it answers with anything else, or not with one row per example.
         replayed_slots: Slots replayed, none while the memory is empty.
         num_incoming: How many of the examples are the incoming ones.
         gram: Inner products of (g, g_1..g_K), row 0 the incoming g. None unless the rule needs all

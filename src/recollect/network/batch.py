@@ -80,8 +80,7 @@ class Batch:
 
     def followed_by(self, other: "Batch") -> "Batch":
         """Put `other` behind, on an accelerator if one of them is there."""
-        device = nested.common_device(self.labels, other.labels)
-        labels = torch.cat((self.labels.to(device), other.labels.to(device)))
+        labels = torch.cat(nested.on_one_device(self.labels, other.labels))
         inputs = nested.concat(self.inputs, other.inputs)
         trains, weights = self.trains and other.trains, None
         if self.weights is not None or other.weights is not None:

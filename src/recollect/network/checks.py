@@ -263,7 +263,7 @@ def _kind(node: Node) -> str:
 
 
 def checked_losses(losses: object, count: int) -> Float[Tensor, " examples"]:
-    """Refuse a loss function that does not give one finite loss an example."""
+    """Refuse a loss function that does not give one finite loss per example."""
     if not isinstance(losses, Tensor) or losses.shape != (count,):
         shape = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__
         raise ValueError(

@@ -50,7 +50,7 @@ def plain_sgd_step(
     parameters: Mapping[str, nn.Parameter],
     target: Mapping[str, Tensor],
 ) -> Callable[[], None]:
-    """Prepare the step of `torch.optim.SGD`: the same sums, bit for bit, in one call a group.
+    """Prepare the step of `torch.optim.SGD`: the same sums, bit for bit, in one call per group.
 
     Called again after an interrupt, the step moves what has not moved yet: every tensor counts how
     often it was written to, so that no weight needs to be copied.

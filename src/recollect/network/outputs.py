@@ -8,7 +8,7 @@ from recollect import nested
 
 
 def by_example(outputs: object, count: int) -> object | None:
-    """Cut outputs off the graph; None if they are not tensors, nested or not, of a row an example.
+    """Cut outputs off the graph; None if they are not tensors, with one row per example.
 
     The loss takes outputs of any kind; only reports and margins ask for those of some examples.
     """
@@ -26,7 +26,8 @@ def put_together(parts: list[object], sizes: list[int]) -> object:
     for part, size in zip(parts, sizes, strict=True):
         if by_example(part, size) is None:
             raise TypeError(
-                f"the model returned a {type(part).__name__} that is not made of tensors of one "
-                "row an example, so several passes cannot be put together; pass `batch_size=None`."
+                f"the model returned a {type(part).__name__} that is not made of tensors with one "
+                "row per example, so several passes cannot be put together; pass "
+                "`batch_size=None`."
             )
     return reduce(nested.concat, parts)

@@ -66,6 +66,6 @@ class Predictor(ABC):
         return {}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from what `state` returned, or from the beginning if it is empty."""
+        """Go on from what `state` returned, on the model's device; anew if it is empty."""
         if state:
             raise ValueError(f"{type(self).__name__} keeps no state, but got {sorted(state)}.")

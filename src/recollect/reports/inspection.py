@@ -11,6 +11,7 @@ from torch import Tensor
 from recollect.checkpoint import read_checkpoint
 from recollect.choices import PARTS
 from recollect.errors import CheckpointError
+from recollect.learner.label_map import LabelMap
 from recollect.memory import Memory
 
 Ranking = Literal["score", "times replayed"]
@@ -25,11 +26,13 @@ class SavedMemory:
         memory: The memory.
         parts: What the learner was made of: storage, retrieval, rule and the like.
         step: Batches it had observed.
+        names: The classes by number, if a label map numbered them.
     """
 
     memory: Memory
     parts: Mapping[str, object]
     step: int
+    names: Sequence[str] = ()
 
     @property
     def has_scores(self) -> bool:
@@ -42,6 +45,12 @@ class SavedMemory:
         """Whether labels are classes: one whole number each."""
         labels = self.memory.labels
         return labels.ndim == 1 and not labels.is_floating_point()
+
+    @property
+    def slots_by_class(self) -> dict[str, int]:
+        """How many slots each class holds, by its name or else its number."""
+        counts = self.memory.counts_by_class()
+        return {self.names[n] if self.names else str(n): num for n, num in counts.items()}
 
     @property
     def ranking(self) -> Ranking:
@@ -80,7 +89,19 @@ def read_saved_memory(path: Path) -> SavedMemory:
             "`observe`."
         )
     parts = cast("Mapping[str, object]", checkpoint.facts["parts"])
-    return SavedMemory(memory, parts, int(str(checkpoint.facts["step"])))
+    names = _names(checkpoint.facts.get("label map"), memory)
+    return SavedMemory(memory, parts, int(str(checkpoint.facts["step"])), names)
+
+
+def _names(state: object, memory: Memory) -> list[str]:
+    """Return the name of each class; none if there is no label map."""
+    if state is None:
+        return []
+    labels = [*LabelMap.numbers_in(state)]
+    if int(memory.labels.max()) >= len(labels):
+        raise CheckpointError("the label map is damaged: it lacks a class that the memory holds.")
+    names = [str(label) for label in labels]
+    return names if len(set(names)) == len(names) else [repr(label) for label in labels]
 
 
 def facts_of(saved: SavedMemory) -> dict[str, object]:
@@ -99,9 +120,7 @@ def facts_of(saved: SavedMemory) -> dict[str, object]:
         "updates": memory.clock,
         "bytes": memory.nbytes,
         "parts": {part: saved.parts[part] for part in PARTS if part in saved.parts},
-        "slots_by_class": {str(label): num for label, num in memory.counts_by_class().items()}
-        if saved.has_classes
-        else None,
+        "slots_by_class": saved.slots_by_class if saved.has_classes else None,
         "quantiles": {  # 0, 25, 50, 75 and 100 %
             name: torch.quantile(values.double(), at).tolist() for name, values in columns.items()
         },

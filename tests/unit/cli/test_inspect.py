@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,15 @@ def test_a_policy_that_scores_is_not_said_to_keep_none_before_it_has_any(
     shown = CliRunner().invoke(app, ["inspect", str(tmp_path / "first.ckpt")])
     assert "keeps no scores" not in shown.output
     assert "No scores yet that tell stored examples apart: all are 0" in shown.output
+
+
+def test_classes_are_shown_by_the_names_that_the_stream_gave_them(tmp_path: Path) -> None:
+    model = seeded(lambda: mlp(4, 3), 0)
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    learner = recollect.method("er", model, sgd, capacity=20, label_map=recollect.LabelMap())
+    learner.observe(torch.zeros(3, 4), ["[late] parcel", ("topic", 1), "[late] parcel"])
+    learner.save(tmp_path / "named.ckpt")
+    shown = CliRunner().invoke(app, ["inspect", str(tmp_path / "named.ckpt")])
+    assert re.search(r"\[late\] parcel +2 ", shown.output)
+    told = CliRunner().invoke(app, ["inspect", str(tmp_path / "named.ckpt"), "--json"])
+    assert json.loads(told.output)["slots_by_class"] == {"[late] parcel": 2, "('topic', 1)": 1}

@@ -82,7 +82,7 @@ def test_texts_of_any_length_are_learnt_alike_in_every_form(
 
 @pytest.mark.parametrize("first", [np.int32, np.int64, np.uint8])
 def test_classes_may_come_as_whole_numbers_of_any_width(first: type) -> None:
-    forms = (first, list, np.int16, np.int64, torch.tensor, np.uint16, list)
+    forms: tuple[Any, ...] = (first, list, np.int16, np.int64, torch.tensor, np.uint16, list)
     expected, found = learner("er-pc"), learner("er-pc")
     for step, form in enumerate(forms):
         tokens, labels = texts(step)

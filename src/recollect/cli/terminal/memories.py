@@ -46,8 +46,7 @@ def describe(saved: SavedMemory) -> None:
     if not saved.has_classes:
         console.print("\nLabels are not one whole number each: no classes to count.")
     else:
-        counts = memory.counts_by_class()
-        _bars("Slots by class", [(str(label), num) for label, num in counts.items()], console)
+        _bars("Slots by class", [*saved.slots_by_class.items()], console)
     _histogram("Age, in updates", memory.ages(), console)
     _histogram("Times replayed", memory.times_replayed[filled], console)
     if saved.has_scores:
@@ -94,7 +93,7 @@ def _bars(title: str, rows: Sequence[tuple[str, int]], console: Console) -> None
     table.add_column(justify="right")
     table.add_column()
     for label, count in rows:
-        table.add_row(label, f"{count:,}", Text(_bar(count / most), style="cyan"))
+        table.add_row(Text(label), f"{count:,}", Text(_bar(count / most), style="cyan"))
     console.print(Text(f"\n{title}", style="bold"))
     console.print(table)
 

@@ -22,11 +22,11 @@ FEW: Final = 64
 class LinearShare(Share):
     """Share of z = a W^T + b, from its inputs a and the gradient d at its outputs.
 
-    With one position an example, <g_i, g_j> = (a_i . a_j + 1)(d_i . d_j), the 1 for the bias. With
+    With one position per example, <g_i, g_j> = (a_i . a_j + 1)(d_i . d_j), the 1 for the bias. With
     many positions (sequences) the small weight gradients are cheaper to write out.
 
     Args:
-        activations: a, one row a position, the positions of an example next to each other.
+        activations: a, one row per position, the positions of an example next to each other.
         cotangents: d, likewise.
         weight: Name of the weight, None if it is frozen.
         bias: Name of the bias, None if it is frozen or absent.

@@ -220,7 +220,7 @@ def _checked(learner: "Learner", checkpoint: Checkpoint, changed: Collection[str
         optimizer,
         memory,
         None if "storage" in changed else checkpoint.within("storage"),
-        {} if "predictor" in changed else _checked_predictor(checkpoint),
+        {} if "predictor" in changed else _checked_predictor(learner, checkpoint),
         _checked_classes(learner, facts.get("classes seen"), memory, changed),
         generators,
         checked_count(facts, "step"),
@@ -266,12 +266,14 @@ def _checked_memory(
     return memory
 
 
-def _checked_predictor(checkpoint: Checkpoint) -> dict[str, Tensor]:
+def _checked_predictor(learner: "Learner", checkpoint: Checkpoint) -> dict[str, Tensor]:
+    """Return what the predictor goes on from, on the model's device: averages move its weights."""
     saved = checkpoint.within("predictor")
     for name, tensor in saved.items():
         if not all_finite(tensor):
             raise refuse(f"`{name}` of the predictor holds NaN or infinite values")
-    return saved
+    device = next(learner.model.parameters()).device
+    return {name: tensor.to(device) for name, tensor in saved.items()}
 
 
 def _checked_classes(

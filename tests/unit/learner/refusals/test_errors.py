@@ -51,7 +51,7 @@ BAD_BATCHES: dict[str, tuple[object, object, type[Exception], str]] = {
     "another dtype": (INPUTS.double(), LABELS, TypeError, "dtype torch.float64, the memory holds"),
     "another structure": ((INPUTS,), LABELS, ValueError, "another structure"),
     "names instead of position": ({"input": INPUTS}, LABELS, ValueError, "another structure"),
-    "another label dtype": (INPUTS, LABELS.int(), TypeError, "`labels` has dtype torch.int32"),
+    "another label dtype": (INPUTS, LABELS.float(), TypeError, "`labels` has dtype torch.float32"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Write the gradients of a convolution out, one row a group.
+"""Write the gradients of a convolution out, one row per group.
 
 The weight gradient of one example is a product of its cotangents with its patches. Rows hold the
 input channels last, the order in which the patches of such images lie in memory.

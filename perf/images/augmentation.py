@@ -3,7 +3,7 @@
 CPU time of the three on 20 images of 32 pixels, as bytes and as floats, beside a step of ER with 10
 incoming and 10 replayed images on the reduced ResNet18. Contestants alternate.
 
-    python -m perf.augmentation
+    python -m perf.images.augmentation
 """
 
 from collections.abc import Callable
@@ -57,7 +57,7 @@ def measure(*, repetitions: int = 15) -> Answer:
     _, *names = blocks
     return Answer(
         "What augmentation costs",
-        "python -m perf.augmentation",
+        "python -m perf.images.augmentation",
         {"repetitions": repetitions, "images": 20},
         unit="CPU s",
         times=times,

@@ -5,7 +5,7 @@ example a channel group of one convolution; products of patches from `F.unfold`;
 of images that lie channels last, as the engine takes them (decision 0002). Beside them the one
 weight gradient of the whole batch, which is all that plain replay needs.
 
-    python -m perf.convolutions
+    python -m perf.images.convolutions
 """
 
 import time

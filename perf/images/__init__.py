@@ -1,0 +1,1 @@
+"""Questions about single parts of a step on images."""

@@ -17,8 +17,12 @@ quietly = $(1) > $(VENV)/pip.log 2>&1 || { cat $(VENV)/pip.log >&2; exit 1; }
 run: $(RUNS)
 	@$(BIN)/recollect run
 
+# What works with tensors runs again with every shape that it states checked.
+SHAPED := tests/architecture/test_shapes.py tests/conformance tests/unit/learner/test_updates.py \
+	$(addprefix tests/unit/,augment memory metrics objectives retrieval rules storage streams)
 test: $(READY) lint types arch
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+	RECOLLECT_TEST_SHAPES=all $(BIN)/python -m pytest -n 2 --dist worksteal -q $(SHAPED)
 
 # Our step in Avalanche and on river's frames: they need the peers' 1.2 GB.
 test-peers: $(READY) perf-peers

@@ -1,9 +1,12 @@
 """Hold what functions take and return to the shapes in their annotations, wherever there are any.
 
-`recollect.gradients` is held to all of its types. Elsewhere only to shapes: tests pass wrong types
-on purpose, to see our own messages.
+`recollect.gradients` is held to all of its types, in every test. Elsewhere only to shapes: tests
+pass wrong types on purpose, to see our own messages. And only where `RECOLLECT_TEST_SHAPES=all`,
+which `make test` says of the parts' own tests: tests that trace every line would take ten times as
+long.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -18,13 +21,15 @@ NOT_CHECKED: Final = {
     "recollect.metrics.margins": "called by users with what they have; refuses it in words",
 }
 SOURCE: Final = Path(__file__).parents[1] / "src"
+IS_EVERYWHERE: Final = os.environ.get("RECOLLECT_TEST_SHAPES") == "all"
 _TOWER: Final = BeartypeConf(is_pep484_tower=True)
 
 
 def install() -> None:
     """Check what is imported from here on."""
     install_import_hook("recollect.gradients", "beartype.beartype")
-    install_import_hook(list(modules_with_shapes()), "tests.shapes.checked")
+    if IS_EVERYWHERE:
+        install_import_hook(list(modules_with_shapes()), "tests.shapes.checked")
 
 
 def modules_with_shapes() -> Iterator[str]:

@@ -44,9 +44,12 @@ def test_an_exception_at_any_line_leaves_before_or_after(name: str, optimizer: s
     if optimizer == "momentum":  # by turns
         optimizer = optimizer_of(name)
     world, batch = in_mid_stream(name, "mlp", optimizer)
-    outcomes = interrupt(world, observing(batch))
+    # Thousands of lines where the engine measures; `tests.figures.interrupts` takes all of them.
+    by_hand = METHODS[name].objective.is_cross_entropy or name == "er-ace-p"
+    lines = every_line if by_hand and optimizer == "sgd" else each_line_once
+    outcomes = interrupt(world, observing(batch), lines)
     assert outcomes.mixed == []
-    assert outcomes.before > 300
+    assert outcomes.before > 200
     assert outcomes.after > 1
 
 

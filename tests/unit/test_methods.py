@@ -156,9 +156,11 @@ def test_a_loss_and_a_transform_reach_the_learner(rng: torch.Generator) -> None:
 
 
 def test_the_device_of_the_memory_can_be_chosen() -> None:
-    learner = build("er", memory_device="meta")
+    learner = build("er", memory_device="cpu:0")
     assert learner.memory is not None
-    assert learner.memory.device.type == "meta"
+    assert learner.memory.device == torch.device("cpu:0")
+    with pytest.raises(ValueError, match="`device` is 'meta', which holds no values"):
+        build("er", memory_device="meta")
 
 
 @pytest.mark.parametrize(

@@ -342,7 +342,7 @@ def test_a_named_pipe_among_the_data_is_told_and_not_waited_for(photos: Path) ->
     photo.unlink()
     os.mkfifo(photo)
     os.mkfifo("pipe.npz")
-    for lines in (PHOTOS, ('arrays = "pipe.npz"', *ARRAYS[1:])):
+    for lines in (PHOTOS, ('arrays = "pipe.npz"', *ARRAYS[1:], PHOTOS[1])):
         (told,) = problems_of(*lines).values()
         assert "it is a named pipe, not a file" in told
 

@@ -44,8 +44,12 @@ def test_a_number_that_is_learnt_has_the_oracles_gradients(
     assert_equals_the_oracle(owner, stream(3, size=7, dtype=torch.float64), incoming=incoming)
 
 
+# Whatever scales all outputs alike cannot matter to SCR, which compares directions.
+SCALED = [name for name in WITH_MEMORY if name != "scr"]
+
+
 @pytest.mark.parametrize("passes", ["joint", "separate"])
-@pytest.mark.parametrize("name", WITH_MEMORY)
+@pytest.mark.parametrize("name", SCALED)
 def test_every_method_learns_a_number(name: str, passes: str) -> None:
     torch.manual_seed(0)
     model = Temperature()

@@ -183,7 +183,28 @@ def short(records: Sequence[Record]) -> str:
             f"Adam, where `er-w` has {accuracy('er-w')} and the best, `{best}`, {accuracy(best)}. "
             f"PGD adds {gain(pgd)} points to the weight alone, "
             f"{'certainly' if differences[pgd].is_certain else 'which is not certain'}.",
+            _on_permuted(records),
         ]
+    )
+
+
+def _on_permuted(records: Sequence[Record]) -> str:
+    """Say what of it holds on MNIST-P, where the inputs drift and all classes stay."""
+    found = found_runs("mnist-permuted", records)
+    differences = comparisons(found)
+
+    def over(one: Runs, other: Runs) -> str:
+        summary = differences[one, other].summary
+        assert summary is not None
+        return signed(summary)
+
+    adam, sgd, er = "Adam", SGD, Runs("Adam", "er")
+    added = ", ".join(f"`{m}` {over(Runs(adam, m), er)}" for m in ("er-w", "er-clip", "er-p"))
+    return (
+        f"- **On MNIST-P, where every class stays, keep plain `er`.** Under Adam it is as good as "
+        f"under SGD ({over(er, Runs(sgd, 'er'))}), with momentum worse "
+        f"({over(Runs('momentum', 'er'), Runs(sgd, 'er'))}). Minus `er` under Adam: {added}, "
+        f"`er-mir` {over(Runs(adam, 'er-mir'), er)}."
     )
 
 

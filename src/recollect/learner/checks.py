@@ -178,9 +178,4 @@ def kept_rows(objective: Objective, outputs: object, labels: Tensor) -> Mapping[
             )
         if not bool(torch.isfinite(kept).all()):
             raise NonFiniteError(f"{who} keeps NaN or infinite values in `{name}`.")
-    # Glanced at under autocast, outputs are in half precision; a column has one precision.
-    in_half = (torch.bfloat16, torch.float16)
-    return {
-        name: (kept.float() if kept.dtype in in_half else kept).detach()
-        for name, kept in rows.items()
-    }
+    return {name: kept.detach() for name, kept in rows.items()}
